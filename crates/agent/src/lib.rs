@@ -1,1 +1,24 @@
-//! Under construction.
+//! State machine of one session: prompt, model turns, tools, queues, retry.
+//!
+//! Owns the context of a session and decides what happens next in it. Must
+//! never do IO, await, read a clock or know of the crew: everything enters as
+//! an [`Input`] and leaves as an [`Effect`]. Read `phase` for the states, then
+//! `step` for the transitions.
+
+mod answer;
+mod effect;
+mod input;
+mod phase;
+mod prompt;
+mod queue;
+mod record;
+pub mod retry;
+mod step;
+
+pub use effect::{Effect, Update};
+pub use input::{Input, Loaded};
+pub use prompt::Prompt;
+pub use queue::{QueueMode, Queued};
+pub use record::Record;
+pub use retry::RetrySettings;
+pub use step::{Agent, Settings};

@@ -59,11 +59,7 @@ pub struct Entry {
 
 /// What an entry says, by its `type`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(
-    tag = "type",
-    rename_all = "snake_case",
-    rename_all_fields = "camelCase"
-)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum EntryBody {
     /// A message.
     Message {
@@ -204,12 +200,8 @@ impl Entry {
         let body =
             serde_json::to_string(&self.body).expect("entries hold nothing that JSON refuses");
         let kind = self.body.kind();
-        let base = Base {
-            kind,
-            id: &self.id,
-            parent_id: &self.parent_id,
-            timestamp: &self.timestamp,
-        };
+        let base =
+            Base { kind, id: &self.id, parent_id: &self.parent_id, timestamp: &self.timestamp };
         let mut line = serde_json::to_string(&base).expect("a base holds only text");
         // The body repeats the tag as its first field: `{"type":"label",…}`.
         let rest = &body[r#"{"type":"""#.len() + kind.len()..];
@@ -354,14 +346,8 @@ fn read_body(kind: &str, line: &str) -> serde_json::Result<Option<EntryBody>> {
                 target_id: EntryId,
                 replacement: Option<Replacement>,
             }
-            let Fields {
-                target_id,
-                replacement,
-            } = serde_json::from_str(line)?;
-            EntryBody::ContextEdit {
-                target_id,
-                replacement,
-            }
+            let Fields { target_id, replacement } = serde_json::from_str(line)?;
+            EntryBody::ContextEdit { target_id, replacement }
         }
         "custom" => {
             #[derive(Deserialize)]

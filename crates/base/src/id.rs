@@ -83,12 +83,7 @@ pub struct Ids {
 impl Ids {
     /// Starts a generator; equal seeds give equal ids.
     pub fn new(seed: u64) -> Ids {
-        Ids {
-            state: seed,
-            runs: 0,
-            last_session_ms: 0,
-            session_counter: 0,
-        }
+        Ids { state: seed, runs: 0, last_session_ms: 0, session_counter: 0 }
     }
 
     /// The next 64 random bits.
@@ -119,11 +114,7 @@ impl Ids {
         } else {
             self.session_counter = (self.random() & 0x07FF) as u16;
         }
-        self.last_session_ms = if self.session_counter == 0x0FFF {
-            ms + 1
-        } else {
-            ms
-        };
+        self.last_session_ms = if self.session_counter == 0x0FFF { ms + 1 } else { ms };
         let tail = self.random();
         SessionId::new(format!(
             "{:08x}-{:04x}-7{:03x}-{:04x}-{:012x}",

@@ -18,22 +18,37 @@ pub struct Raw(Arc<RawValue>);
 impl Raw {
     /// Takes JSON text as it is; `None` when it is not exactly one JSON value.
     pub fn parse(text: &str) -> Option<Raw> {
-        RawValue::from_string(text.trim().to_owned())
-            .ok()
-            .map(|raw| Raw(Arc::from(raw)))
+        RawValue::from_string(text.trim().to_owned()).ok().map(|raw| Raw(Arc::from(raw)))
     }
 
     /// Writes a value compactly.
     pub fn of(value: &Value) -> Raw {
         let text = value.to_string();
-        Raw(Arc::from(
-            RawValue::from_string(text).expect("a serialised value is JSON"),
-        ))
+        Raw(Arc::from(RawValue::from_string(text).expect("a serialised value is JSON")))
     }
 
     /// The empty object `{}`.
     pub fn empty_object() -> Raw {
         Raw::of(&Value::Object(serde_json::Map::new()))
+    }
+
+    /// The same value without white space between its parts; strings and
+    /// numbers keep their text (`host.md` 0.1, 0.6).
+    pub fn compact(&self) -> Raw {
+        let mut in_string = false;
+        let mut escaped = false;
+        let mut kept = String::with_capacity(self.text().len());
+        for c in self.text().chars() {
+            if in_string || !c.is_ascii_whitespace() {
+                kept.push(c);
+            }
+            in_string ^= c == '"' && !escaped;
+            escaped = in_string && c == '\\' && !escaped;
+        }
+        if kept.len() == self.text().len() {
+            return self.clone();
+        }
+        Raw::parse(&kept).unwrap_or_else(|| self.clone())
     }
 
     /// The JSON text.
@@ -146,6 +161,15 @@ mod tests {
         let text = r#"{"b":1.0,"a":1e5,"c":12345678901234567890123}"#;
         let raw: Raw = from_text(text).unwrap();
         assert_eq!(serde_json::to_string(&raw).unwrap(), text);
+    }
+
+    #[test]
+    fn compacting_removes_white_space_outside_of_strings_only() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(Raw::parse(text).unwrap().compact().text(), expected);
+        };
+        check("{\n \"a b\" : [1.0,\t\"\\\" \\\\\" , 1e5]\r\n}", r#"{"a b":[1.0,"\" \\",1e5]}"#);
+        check("\" x \"", "\" x \"");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod json;
 pub mod limits;
 pub mod message;
 pub mod model;
+pub mod session;
 pub mod text;
 pub mod time;
 pub mod tool;

@@ -22,6 +22,28 @@ pub const ACTIVITY_ROWS_MAX: usize = 10;
 pub const ACTIVITY_CHARS_MAX: usize = 500;
 /// Time the host waits at quit for work that was cancelled.
 pub const SHUTDOWN_GRACE_MS: u64 = 2_000;
+/// Bytes of a definition, a skill, a prompt template or `pi-crew.json`.
+pub const RESOURCE_BYTES_MAX: u64 = 1024 * 1024;
+/// Values one front matter may hold, aliases unfolded (`dependencies.md` 3).
+pub const FRONT_MATTER_NODES_MAX: usize = 4096;
+/// Folders searched for skills below one root (`host.md` 5.3.3).
+pub const SKILL_FOLDERS_MAX: usize = 5000;
+/// Folders between a root and a skill (`host.md` 5.3.3).
+pub const SKILL_DEPTH_MAX: usize = 16;
+/// Time a command of a configured value may take (`host.md` 1.6.1).
+pub const VALUE_COMMAND_MS_MAX: u64 = 10_000;
+/// Bytes a command of a configured value may print.
+pub const VALUE_OUTPUT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of one line of a session file; longer ones are skipped with a warning.
+pub const SESSION_LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes read in search of a session header when listing (`host.md` 2.2.8).
+pub const SESSION_HEADER_BYTES_MAX: usize = 1024 * 1024;
+/// Warnings told about one session file; the rest is counted.
+pub const SESSION_WARNINGS_MAX: usize = 20;
+/// Bytes of text kept for searching one listed session (`host.md` 2.8.11).
+pub const SESSION_SEARCH_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of one context file that enter the prompt (`host.md` 5.1).
+pub const CONTEXT_FILE_BYTES_MAX: usize = 1024 * 1024;
 
 const _: () = assert!(GREP_LINE_UNITS_MAX < TOOL_BYTES_MAX);
 const _: () = assert!(ACTIVITY_CHARS_MAX <= EXCERPT_CHARS_MAX);

@@ -5,8 +5,11 @@
 //! one form of `host.md` 2.7. Types here come from JSON text only, because
 //! opaque parts keep theirs ([`crate::json::Raw`]).
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -100,11 +103,7 @@ pub struct ThinkingBlock {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_signature: Option<String>,
     /// The provider hid the text; the signature holds its data.
-    #[serde(
-        default,
-        skip_serializing_if = "is_false",
-        deserialize_with = "or_default"
-    )]
+    #[serde(default, skip_serializing_if = "is_false", deserialize_with = "or_default")]
     pub redacted: bool,
 }
 
@@ -141,18 +140,10 @@ pub struct SystemMessage {
     #[serde(default, skip_serializing_if = "Sections::is_empty")]
     pub sections: Sections,
     /// Tools that became available.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "or_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub tools_added: Vec<ToolDefinition>,
     /// Tools that went away.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "or_default"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub tools_removed: Vec<ToolName>,
     /// Unix milliseconds.
     #[serde(default, deserialize_with = "or_default")]
@@ -424,19 +415,12 @@ impl Message {
 
     /// The answer of a model, if it is one.
     pub fn as_assistant(&self) -> Option<&AssistantMessage> {
-        if let Message::Assistant(message) = self {
-            Some(message)
-        } else {
-            None
-        }
+        if let Message::Assistant(message) = self { Some(message) } else { None }
     }
 
     /// A user message of one text block (`host.md` 2.7.1).
     pub fn user_text(text: impl Into<String>, timestamp: Time) -> Message {
-        Message::User(UserMessage {
-            content: Content::Blocks(vec![Block::text(text)]),
-            timestamp,
-        })
+        Message::User(UserMessage { content: Content::Blocks(vec![Block::text(text)]), timestamp })
     }
 }
 
@@ -448,13 +432,9 @@ impl AssistantMessage {
 
     /// The tool calls in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
-        self.content.iter().filter_map(|block| {
-            if let Block::ToolCall(call) = block {
-                Some(call)
-            } else {
-                None
-            }
-        })
+        self.content
+            .iter()
+            .filter_map(|block| if let Block::ToolCall(call) = block { Some(call) } else { None })
     }
 }
 
@@ -486,19 +466,12 @@ impl Default for Content {
 impl Block {
     /// A text block without signature.
     pub fn text(text: impl Into<String>) -> Block {
-        Block::Text(TextBlock {
-            text: text.into(),
-            text_signature: None,
-        })
+        Block::Text(TextBlock { text: text.into(), text_signature: None })
     }
 
     /// The text of a text block.
     pub fn as_text(&self) -> Option<&str> {
-        if let Block::Text(block) = self {
-            Some(&block.text)
-        } else {
-            None
-        }
+        if let Block::Text(block) = self { Some(&block.text) } else { None }
     }
 }
 
@@ -542,6 +515,14 @@ fn read<'a, T: Deserialize<'a>, E: serde::de::Error>(raw: &'a RawValue) -> Resul
     serde_json::from_str(raw.get()).map_err(E::custom)
 }
 
+/// The tag of an object that begins with it, as ours do; saves one pass over the
+/// whole text.
+fn leading_tag<'a>(text: &'a str, begin: &str) -> Option<&'a str> {
+    let rest = text.strip_prefix(begin)?;
+    let tag = &rest[..rest.find('"')?];
+    (!tag.contains('\\')).then_some(tag)
+}
+
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Message, D::Error> {
         #[derive(Deserialize)]
@@ -549,8 +530,11 @@ impl<'de> Deserialize<'de> for Message {
             role: String,
         }
         let raw = raw(deserializer)?;
-        let tag: Tag = read(&raw)?;
-        Ok(match tag.role.as_str() {
+        let role = match leading_tag(raw.get(), r#"{"role":""#) {
+            Some(role) => Cow::Borrowed(role),
+            None => Cow::Owned(read::<Tag, D::Error>(&raw)?.role),
+        };
+        Ok(match role.as_ref() {
             "system" => Message::System(read(&raw)?),
             "user" => Message::User(read(&raw)?),
             "assistant" => Message::Assistant(read(&raw)?),
@@ -560,9 +544,7 @@ impl<'de> Deserialize<'de> for Message {
             "branchSummary" => Message::BranchSummary(read(&raw)?),
             "compactionSummary" => Message::CompactionSummary(read(&raw)?),
             other => {
-                return Err(serde::de::Error::custom(format!(
-                    "unknown message role `{other}`"
-                )));
+                return Err(serde::de::Error::custom(format!("unknown message role `{other}`")));
             }
         })
     }
@@ -576,9 +558,12 @@ impl<'de> Deserialize<'de> for Block {
             kind: Option<String>,
         }
         let raw = raw(deserializer)?;
-        let tag: Tag = read(&raw)?;
         let other = || Raw::parse(raw.get()).unwrap_or_else(Raw::empty_object);
-        Ok(match tag.kind.as_deref() {
+        let kind = match leading_tag(raw.get(), r#"{"type":""#) {
+            Some(kind) => Some(Cow::Borrowed(kind)),
+            None => read::<Tag, D::Error>(&raw)?.kind.map(Cow::Owned),
+        };
+        Ok(match kind.as_deref() {
             Some("text") => read::<_, D::Error>(&raw).map(Block::Text)?,
             Some("image") => {
                 read::<_, D::Error>(&raw).map_or_else(|_| Block::Other(other()), Block::Image)
@@ -594,12 +579,57 @@ impl<'de> Deserialize<'de> for Block {
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
-        let raw = raw(deserializer)?;
-        match raw.get().as_bytes().first() {
-            Some(b'"') => read(&raw).map(Content::Text),
-            Some(b'[') => read(&raw).map(Content::Blocks),
-            _ => Ok(Content::Blocks(Vec::new())),
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+/// Reads content in one pass over its text; large sessions are mostly content.
+struct ContentVisitor;
+
+const NO_CONTENT: Content = Content::Blocks(Vec::new());
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or blocks")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
+        let mut blocks = Vec::new();
+        while let Some(block) = seq.next_element()? {
+            blocks.push(block);
         }
+        Ok(Content::Blocks(blocks))
+    }
+
+    fn visit_unit<E>(self) -> Result<Content, E> {
+        Ok(NO_CONTENT)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Content, E> {
+        Ok(NO_CONTENT)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Content, E> {
+        Ok(NO_CONTENT)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Content, E> {
+        Ok(NO_CONTENT)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Content, E> {
+        Ok(NO_CONTENT)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Content, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(NO_CONTENT)
     }
 }
 
@@ -613,12 +643,7 @@ impl<'de> Deserialize<'de> for Sections {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sections, D::Error> {
         let map = Option::<serde_json::Map<String, serde_json::Value>>::deserialize(deserializer)?;
         let text = |value: serde_json::Value| value.as_str().map(str::to_owned);
-        Ok(Sections(
-            map.unwrap_or_default()
-                .into_iter()
-                .map(|(name, v)| (name, text(v)))
-                .collect(),
-        ))
+        Ok(Sections(map.unwrap_or_default().into_iter().map(|(name, v)| (name, text(v))).collect()))
     }
 }
 
@@ -674,9 +699,7 @@ mod tests {
     #[test]
     fn null_and_plain_text_content_are_accepted() {
         let read = |text: &str| from_text::<Message>(text).unwrap();
-        let Message::User(user) = read(r#"{"role":"user","content":"hi"}"#) else {
-            panic!()
-        };
+        let Message::User(user) = read(r#"{"role":"user","content":"hi"}"#) else { panic!() };
         assert_eq!(user.content.text(), "hi");
         let Message::User(user) = read(r#"{"role":"user","content":null,"timestamp":null}"#) else {
             panic!()
@@ -687,10 +710,7 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!(
-            (answer.content.len(), answer.stop_reason),
-            (0, StopReason::Deferred)
-        );
+        assert_eq!((answer.content.len(), answer.stop_reason), (0, StopReason::Deferred));
         let Message::ToolResult(result) =
             read(r#"{"role":"toolResult","toolCallId":"c","content":"\ud83d"}"#)
         else {

@@ -54,9 +54,7 @@ impl ThinkingLevel {
 
     /// The level of a name; exact and case-sensitive.
     pub fn parse(word: &str) -> Option<ThinkingLevel> {
-        ThinkingLevel::ALL
-            .into_iter()
-            .find(|level| level.word() == word)
+        ThinkingLevel::ALL.into_iter().find(|level| level.word() == word)
     }
 }
 
@@ -99,10 +97,7 @@ impl Api {
             Api::GoogleGenerativeAi,
             Api::Demo,
         ];
-        KNOWN
-            .into_iter()
-            .find(|api| api.word() == word)
-            .unwrap_or(Api::Unsupported)
+        KNOWN.into_iter().find(|api| api.word() == word).unwrap_or(Api::Unsupported)
     }
 }
 
@@ -181,9 +176,7 @@ impl ModelSpec {
     pub fn clamp(&self, level: ThinkingLevel) -> ThinkingLevel {
         let levels = self.supported_levels();
         let higher = levels.iter().copied().find(|l| *l >= level);
-        higher
-            .or(levels.last().copied())
-            .unwrap_or(ThinkingLevel::Off)
+        higher.or(levels.last().copied()).unwrap_or(ThinkingLevel::Off)
     }
 
     /// Fills in the cost of a usage (`host.md` 2.7.8); a total billed by the
@@ -378,10 +371,7 @@ mod tests {
             api_word: "anthropic-messages".into(),
             base_url: String::new(),
             reasoning,
-            thinking_levels: map
-                .iter()
-                .map(|(k, v)| ((*k).into(), v.map(Into::into)))
-                .collect(),
+            thinking_levels: map.iter().map(|(k, v)| ((*k).into(), v.map(Into::into))).collect(),
             images: false,
             rates: Rates {
                 input: 3.0,
@@ -403,16 +393,10 @@ mod tests {
     fn levels_are_clamped_upwards_first() {
         let plain = spec(false, &[]);
         assert_eq!(plain.clamp(ThinkingLevel::High), ThinkingLevel::Off);
-        let mapped = spec(
-            true,
-            &[("minimal", None), ("low", None), ("max", Some("max"))],
-        );
+        let mapped = spec(true, &[("minimal", None), ("low", None), ("max", Some("max"))]);
         assert_eq!(mapped.clamp(ThinkingLevel::Minimal), ThinkingLevel::Medium);
         assert_eq!(mapped.clamp(ThinkingLevel::Xhigh), ThinkingLevel::Max);
-        assert_eq!(
-            spec(true, &[]).clamp(ThinkingLevel::Max),
-            ThinkingLevel::High
-        );
+        assert_eq!(spec(true, &[]).clamp(ThinkingLevel::Max), ThinkingLevel::High);
     }
 
     #[test]

@@ -34,10 +34,7 @@ pub fn cut_units(text: &str, units_max: usize) -> &str {
 /// control characters into spaces, folds whitespace, trims.
 pub fn sanitise_inline(text: &str) -> String {
     let stripped = strip_escapes(text);
-    let spaced: String = stripped
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let spaced: String = stripped.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -47,13 +44,7 @@ pub fn sanitise_block(text: &str) -> String {
     strip_escapes(text)
         .chars()
         .filter(|c| *c != '\r')
-        .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
-                ' '
-            } else {
-                c
-            }
-        })
+        .map(|c| if c.is_control() && c != '\n' && c != '\t' { ' ' } else { c })
         .collect()
 }
 

@@ -51,11 +51,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 {
-        month_shifted + 3
-    } else {
-        month_shifted - 9
-    };
+    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 

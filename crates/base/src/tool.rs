@@ -47,19 +47,12 @@ impl ToolOutcome {
 
     /// A failure of one text.
     pub fn error(text: impl Into<String>) -> ToolOutcome {
-        ToolOutcome {
-            is_error: true,
-            ..ToolOutcome::text(text)
-        }
+        ToolOutcome { is_error: true, ..ToolOutcome::text(text) }
     }
 
     /// Text of all text blocks, joined by line feeds.
     pub fn joined_text(&self) -> String {
-        self.content
-            .iter()
-            .filter_map(Block::as_text)
-            .collect::<Vec<_>>()
-            .join("\n")
+        self.content.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -1,0 +1,145 @@
+//! What a session wants done, and what it tells.
+
+use crew_base::entry::Entry;
+use crew_base::id::{CallId, RunId};
+use crew_base::json::Raw;
+use crew_base::message::{SharedMessage, ToolCall, Usage};
+use crew_base::model::{ModelEvent, ModelRequest};
+use crew_base::session::{DeliveryId, RunEnd};
+use crew_base::tool::{ToolOutcome, ToolProgress};
+
+/// An output of the machine, in the order it must be carried out.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Write this entry before anything that follows.
+    Append(Entry),
+    /// Ask the model; the stream ends with `Finished` or `Failed`.
+    StartModel {
+        /// Names the stream.
+        run: RunId,
+        /// The request.
+        request: ModelRequest,
+    },
+    /// Run a tool; ends with `ToolEnded`.
+    RunTool {
+        /// Names the run.
+        run: RunId,
+        /// The call, of a tool that was offered.
+        call: ToolCall,
+    },
+    /// Stop a stream or a tool.
+    Cancel {
+        /// What to stop.
+        run: RunId,
+    },
+    /// A safe boundary (`crew.md` CTX-6): answer at once with
+    /// [`crate::Input::Proceed`].
+    Boundary,
+    /// This result now stands in the record.
+    Entered(DeliveryId),
+    /// This result could not be recorded and goes back (`crew.md` SAFE-4).
+    Refused(DeliveryId),
+    /// Tell the faces.
+    Update(Update),
+    /// The session run is over (`host.md` 3.1.1); the agent is idle.
+    Settled(RunEnd),
+}
+
+/// What a face is told of a session (`host.md` 3.2).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// A loop run began.
+    AgentStart,
+    /// A turn began.
+    TurnStart,
+    /// A message began; an answer has no content yet.
+    MessageStart(SharedMessage),
+    /// The answer grew: one of the block events.
+    MessageUpdate {
+        /// The block event.
+        event: ModelEvent,
+        /// Usage so far.
+        usage: Usage,
+    },
+    /// A message is complete and stored.
+    MessageEnd(SharedMessage),
+    /// A tool starts, or would have.
+    ToolStart {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// As the model gave them.
+        arguments: Raw,
+    },
+    /// A tool shows what it has.
+    ToolProgress {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// As the model gave them.
+        arguments: Raw,
+        /// So far.
+        progress: ToolProgress,
+    },
+    /// A tool ended.
+    ToolEnd {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: String,
+        /// What it gave back.
+        outcome: ToolOutcome,
+        /// Absent when it did not run.
+        duration_ms: Option<u64>,
+    },
+    /// An answer and its tool results are complete.
+    TurnEnd {
+        /// The answer.
+        message: SharedMessage,
+        /// Its results in call order.
+        results: Vec<SharedMessage>,
+    },
+    /// A loop run ended.
+    AgentEnd {
+        /// All messages it added.
+        messages: Vec<SharedMessage>,
+        /// A retry follows.
+        will_retry: bool,
+    },
+    /// The session run ended.
+    AgentSettled {
+        /// By an abort.
+        aborted: bool,
+    },
+    /// The typed messages that wait (`host.md` 3.4.9).
+    QueueUpdate {
+        /// Texts in order.
+        steering: Vec<String>,
+        /// Texts in order.
+        follow_up: Vec<String>,
+    },
+    /// A wait before a retry began.
+    RetryStart {
+        /// Counted from 1.
+        attempt: u32,
+        /// At most.
+        attempts_max: u32,
+        /// Without the random part.
+        delay_ms: u64,
+        /// What failed.
+        error: String,
+    },
+    /// Retrying is over.
+    RetryEnd {
+        /// Whether an answer came.
+        success: bool,
+        /// Retries made.
+        attempt: u32,
+        /// The last error.
+        final_error: Option<String>,
+    },
+    /// An entry that is no message was written.
+    EntryAppended(Entry),
+}

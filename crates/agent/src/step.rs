@@ -1,0 +1,462 @@
+//! The transitions: one input in, effects out.
+//!
+//! `step` holds the session run and its requests, `step::tools` the tool
+//! batches. Invariant: after each step the phase is never `Boundary`, because
+//! the engine answers a boundary before it does anything else.
+
+mod answers;
+mod tools;
+
+use std::sync::Arc;
+
+use crew_base::entry::EntryBody;
+use crew_base::id::{EntryId, Ids, SessionId};
+use crew_base::message::{CustomMessage, Message, SharedMessage};
+use crew_base::model::{CacheRetention, ModelRequest, ModelSpec, ThinkingLevel, ToolChoice};
+use crew_base::session::{DeliveryId, ResultMessage, RunEnd};
+use crew_base::time::Time;
+
+use crate::answer::Answer;
+use crate::effect::{Effect, Update};
+use crate::input::{Input, Loaded};
+use crate::phase::{Phase, Stream, Then, TurnEnd};
+use crate::prompt::Prompt;
+use crate::queue::{Queue, QueueMode, Queued};
+use crate::record::{Outgoing, Record};
+use crate::retry::RetrySettings;
+
+/// What the host's settings say about a session.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// For typed steering messages.
+    pub steering: QueueMode,
+    /// For follow-ups.
+    pub follow_up: QueueMode,
+    /// For failed requests.
+    pub retry: RetrySettings,
+    /// Prompt cache wish.
+    pub cache: CacheRetention,
+    /// Rewrites messages for the wire only.
+    pub outgoing: Outgoing,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            steering: QueueMode::OneAtATime,
+            follow_up: QueueMode::OneAtATime,
+            retry: RetrySettings::default(),
+            cache: CacheRetention::Short,
+            outgoing: |_| None,
+        }
+    }
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct Agent {
+    session: SessionId,
+    settings: Settings,
+    model: Option<Arc<ModelSpec>>,
+    thinking: ThinkingLevel,
+    wanted: Prompt,
+    record: Record,
+    queue: Queue,
+    phase: Phase,
+    held: Vec<CustomMessage>,
+    /// Messages of the running loop run.
+    added: Vec<SharedMessage>,
+    /// Retries made since the last good answer.
+    attempt: u32,
+}
+
+/// What a step works with.
+pub(crate) struct Step<'a> {
+    pub(crate) now: Time,
+    pub(crate) ids: &'a mut Ids,
+    pub(crate) out: Vec<Effect>,
+}
+
+impl Step<'_> {
+    fn update(&mut self, update: Update) {
+        self.out.push(Effect::Update(update));
+    }
+}
+
+impl Agent {
+    /// A session over what was loaded; `loaded` is empty for a new one.
+    pub fn new(session: SessionId, loaded: Loaded, settings: Settings) -> Agent {
+        let record = Record::new(loaded, settings.outgoing);
+        Agent {
+            session,
+            settings,
+            model: None,
+            thinking: ThinkingLevel::Off,
+            wanted: Prompt::default(),
+            record,
+            queue: Queue::default(),
+            phase: Phase::Idle,
+            held: Vec::new(),
+            added: Vec::new(),
+            attempt: 0,
+        }
+    }
+
+    /// Sets model and thinking level for the next request without a record;
+    /// the level is clamped to the model.
+    pub fn use_model(&mut self, model: Arc<ModelSpec>, thinking: ThinkingLevel) {
+        self.thinking = model.clamp(thinking);
+        self.model = Some(model);
+    }
+
+    /// The prompt that the next request shall show (`host.md` 2.7.3).
+    pub fn want_prompt(&mut self, prompt: Prompt) {
+        self.wanted = prompt;
+    }
+
+    /// The model in use.
+    pub fn model(&self) -> Option<&Arc<ModelSpec>> {
+        self.model.as_ref()
+    }
+
+    /// The thinking level in use.
+    pub fn thinking(&self) -> ThinkingLevel {
+        self.thinking
+    }
+
+    /// The context.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Whether nothing runs.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle)
+    }
+
+    /// Whether results of the crew wait for a place.
+    pub fn has_results(&self) -> bool {
+        self.queue.has_results()
+    }
+
+    /// Takes the results that wait back out (`product.md` P-14c).
+    pub fn take_results(&mut self) -> Vec<ResultMessage> {
+        self.queue.take_results()
+    }
+
+    /// Removes the typed messages that wait: texts of steering and follow-up.
+    pub fn clear_queue(&mut self) -> (Vec<String>, Vec<String>) {
+        self.queue.clear()
+    }
+
+    /// When to send [`Input::Tick`].
+    pub fn deadline(&self) -> Option<Time> {
+        if let Phase::Backoff(backoff) = &self.phase { Some(backoff.until) } else { None }
+    }
+
+    /// The entries every new session starts with (`host.md` 2.4.2): model and
+    /// thinking level for a new file, the level alone for an old one that
+    /// never recorded any.
+    pub fn open(&mut self, now: Time, ids: &mut Ids, is_new: bool, has_level: bool) -> Vec<Effect> {
+        let mut step = Step { now, ids, out: Vec::new() };
+        if is_new && let Some(model) = self.model.clone() {
+            let (provider, model_id) = (model.provider.clone(), model.id.clone());
+            self.note(&mut step, EntryBody::ModelChange { provider, model_id }, None);
+        }
+        if is_new || !has_level {
+            let thinking_level = self.thinking.word().to_owned();
+            self.note(&mut step, EntryBody::ThinkingLevelChange { thinking_level }, None);
+        }
+        step.out.retain(|effect| !matches!(effect, Effect::Update(_)));
+        step.out
+    }
+
+    /// Takes one input; total, never fails.
+    #[must_use]
+    pub fn step(&mut self, now: Time, ids: &mut Ids, input: Input) -> Vec<Effect> {
+        let mut step = Step { now, ids, out: Vec::new() };
+        match input {
+            Input::Prompt(messages) => {
+                let starting = messages.into_iter().map(Queued::Typed).collect();
+                self.start(&mut step, starting);
+            }
+            Input::Results(results) => self.results(&mut step, results),
+            Input::Wake => {
+                if self.is_idle() && self.queue.has_results() {
+                    let waiting = self.queue.take_results();
+                    self.start(&mut step, waiting.into_iter().map(Queued::Result).collect());
+                }
+            }
+            Input::Steer(message) => {
+                self.queue.steer(Queued::Typed(message));
+                step.update(self.queue.update());
+            }
+            Input::FollowUp(message) => {
+                self.queue.follow_up(message);
+                step.update(self.queue.update());
+            }
+            Input::Inject(message) => {
+                if self.is_idle() {
+                    self.add(&mut step, Queued::Typed(Message::Custom(message)));
+                } else {
+                    self.held.push(message);
+                }
+            }
+            Input::Note { body, delivery } => self.note(&mut step, body, delivery),
+            Input::Proceed(status) => self.proceed(&mut step, status),
+            Input::Model { run, events } => self.model_events(&mut step, run, events),
+            Input::ToolProgress { run, progress } => self.tool_progress(&mut step, run, progress),
+            Input::ToolEnded { run, outcome } => self.tool_ended(&mut step, run, outcome),
+            Input::AppendFailed { entry, error } => self.append_failed(&mut step, &entry, error),
+            Input::Abort => self.abort(&mut step),
+            Input::Tick => self.tick(&mut step),
+        }
+        step.out
+    }
+
+    fn results(&mut self, step: &mut Step<'_>, results: Vec<ResultMessage>) {
+        let queued = results.into_iter().map(Queued::Result);
+        if self.is_idle() {
+            let starting = queued.collect();
+            self.start(step, starting);
+        } else {
+            queued.for_each(|result| self.queue.steer(result));
+        }
+    }
+
+    fn start(&mut self, step: &mut Step<'_>, starting: Vec<Queued>) {
+        if !crew_base::invariant!(self.is_idle(), "a run starts only while idle") {
+            return;
+        }
+        self.attempt = 0;
+        self.begin_loop(step, starting);
+    }
+
+    fn begin_loop(&mut self, step: &mut Step<'_>, starting: Vec<Queued>) {
+        self.added.clear();
+        step.update(Update::AgentStart);
+        self.phase = Phase::Boundary(Then::Start(starting));
+        step.out.push(Effect::Boundary);
+    }
+
+    fn proceed(&mut self, step: &mut Step<'_>, status: Vec<CustomMessage>) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Idle);
+        let Phase::Boundary(then) = phase else {
+            self.phase = phase;
+            return;
+        };
+        match then {
+            Then::Start(starting) => {
+                step.update(Update::TurnStart);
+                self.patch_prompt(step);
+                self.add_status(step, status);
+                for queued in starting {
+                    self.add(step, queued);
+                }
+                let steered = self.queue.take_steering(self.settings.steering);
+                self.enter(step, steered);
+                self.request(step, false);
+            }
+            Then::TurnEnded(end) => {
+                self.add_status(step, status);
+                match end {
+                    TurnEnd::Tools => self.next_turn(step, true),
+                    TurnEnd::Stop => self.next_turn(step, false),
+                    TurnEnd::Failed => self.end_failed_loop(step),
+                    TurnEnd::Aborted => self.end_loop(step, true),
+                }
+            }
+        }
+    }
+
+    fn add_status(&mut self, step: &mut Step<'_>, status: Vec<CustomMessage>) {
+        for message in status {
+            self.add(step, Queued::Typed(Message::Custom(message)));
+        }
+    }
+
+    /// Starts the next turn with what waits, or ends the loop run
+    /// (`host.md` 3.1.6, 3.1.7).
+    fn next_turn(&mut self, step: &mut Step<'_>, wants_more: bool) {
+        let mut entering = self.queue.take_steering(self.settings.steering);
+        if entering.is_empty() && !wants_more {
+            entering = self.queue.take_follow_up(self.settings.follow_up);
+            if entering.is_empty() {
+                self.end_loop(step, false);
+                return;
+            }
+        }
+        self.patch_prompt(step);
+        step.update(Update::TurnStart);
+        self.enter(step, entering);
+        self.request(step, wants_more);
+    }
+
+    /// Queued messages enter the record; typed ones leave the shown list first.
+    fn enter(&mut self, step: &mut Step<'_>, entering: Vec<Queued>) {
+        if entering.iter().any(|queued| matches!(queued, Queued::Typed(_))) {
+            step.update(self.queue.update());
+        }
+        for queued in entering {
+            self.add(step, queued);
+        }
+    }
+
+    fn patch_prompt(&mut self, step: &mut Step<'_>) {
+        if let Some(patch) = self.record.prompt().patch_to(&self.wanted, step.now) {
+            self.add(step, Queued::Typed(Message::System(patch)));
+        }
+    }
+
+    /// Records one message and tells it.
+    fn add(&mut self, step: &mut Step<'_>, queued: Queued) -> SharedMessage {
+        let (message, delivery) = match queued {
+            Queued::Typed(message) => (message, None),
+            Queued::Result(result) => (Message::Custom(result.message), Some(result.delivery)),
+        };
+        let (entry, shared) = self.record.append_message(step.now, step.ids, message, delivery);
+        step.out.push(Effect::Append(entry));
+        if let Some(delivery) = delivery {
+            step.out.push(Effect::Entered(delivery));
+        }
+        step.update(Update::MessageStart(Arc::clone(&shared)));
+        step.update(Update::MessageEnd(Arc::clone(&shared)));
+        self.added.push(Arc::clone(&shared));
+        shared
+    }
+
+    fn note(&mut self, step: &mut Step<'_>, body: EntryBody, delivery: Option<DeliveryId>) {
+        let entry = self.record.append(step.now, step.ids, body, delivery);
+        step.out.push(Effect::Append(entry.clone()));
+        step.out.extend(delivery.map(Effect::Entered));
+        step.update(Update::EntryAppended(entry));
+    }
+
+    fn request(&mut self, step: &mut Step<'_>, after_results: bool) {
+        let Some(model) = self.model.clone() else {
+            self.fail(step, "no model is selected".to_owned());
+            return;
+        };
+        let run = step.ids.run();
+        let request = ModelRequest {
+            session: self.session.clone(),
+            messages: self.record.wire(),
+            thinking: self.thinking,
+            cache: self.settings.cache,
+            tool_choice: ToolChoice::Auto,
+            model: Arc::clone(&model),
+        };
+        step.out.push(Effect::StartModel { run, request });
+        self.phase = Phase::Streaming(Stream {
+            run,
+            answer: Answer::new(&model, self.thinking, step.now),
+            announced: false,
+            after_results,
+            written: self.record.unconfirmed(),
+        });
+    }
+
+    /// Ends the turn: what was held enters, then the boundary.
+    fn end_turn(
+        &mut self,
+        step: &mut Step<'_>,
+        message: SharedMessage,
+        results: Vec<SharedMessage>,
+        end: TurnEnd,
+    ) {
+        step.update(Update::TurnEnd { message, results });
+        for held in std::mem::take(&mut self.held) {
+            self.add(step, Queued::Typed(Message::Custom(held)));
+        }
+        self.phase = Phase::Boundary(Then::TurnEnded(end));
+        step.out.push(Effect::Boundary);
+    }
+
+    fn end_loop(&mut self, step: &mut Step<'_>, aborted: bool) {
+        let messages = std::mem::take(&mut self.added);
+        step.update(Update::AgentEnd { messages, will_retry: false });
+        self.settle(step, if aborted { RunEnd::Aborted } else { RunEnd::Ended });
+    }
+
+    /// After a failure what waits starts another loop run (`host.md` 3.1.8).
+    fn end_failed_loop(&mut self, step: &mut Step<'_>) {
+        if self.queue.is_empty() {
+            self.end_loop(step, false);
+            return;
+        }
+        let messages = std::mem::take(&mut self.added);
+        step.update(Update::AgentEnd { messages, will_retry: false });
+        let mut starting = self.queue.take_steering(self.settings.steering);
+        if starting.is_empty() {
+            starting = self.queue.take_follow_up(self.settings.follow_up);
+        }
+        step.update(self.queue.update());
+        self.begin_loop(step, starting);
+    }
+
+    fn settle(&mut self, step: &mut Step<'_>, end: RunEnd) {
+        self.phase = Phase::Idle;
+        step.update(Update::AgentSettled { aborted: end == RunEnd::Aborted });
+        step.out.push(Effect::Settled(end));
+    }
+
+    /// A failure of the host ends the run (`host.md` 3.1.10); the message is
+    /// told and not stored.
+    fn fail(&mut self, step: &mut Step<'_>, error: String) {
+        step.update(Update::AgentEnd {
+            messages: std::mem::take(&mut self.added),
+            will_retry: false,
+        });
+        self.settle(step, RunEnd::Failed(error));
+    }
+
+    fn append_failed(&mut self, step: &mut Step<'_>, entry: &EntryId, error: String) {
+        let Some(refused) = self.record.undo(entry) else {
+            return;
+        };
+        step.out.extend(refused.into_iter().map(Effect::Refused));
+        if self.is_idle() {
+            return;
+        }
+        self.cancel_all(step);
+        self.fail(step, error);
+    }
+
+    /// Cancels what runs without waiting for it.
+    fn cancel_all(&mut self, step: &mut Step<'_>) {
+        match &self.phase {
+            Phase::Streaming(stream) => step.out.push(Effect::Cancel { run: stream.run }),
+            Phase::Tools(batch) => tools::cancel(batch, step),
+            Phase::Idle | Phase::Boundary(_) | Phase::Backoff(_) => {}
+        }
+    }
+
+    fn abort(&mut self, step: &mut Step<'_>) {
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Idle => {}
+            Phase::Streaming(stream) => self.abort_stream(step, stream),
+            Phase::Tools(mut batch) => {
+                tools::cancel(&batch, step);
+                batch.aborted = true;
+                self.phase = Phase::Tools(batch);
+            }
+            Phase::Backoff(_) => {
+                step.update(Update::RetryEnd {
+                    success: false,
+                    attempt: self.attempt,
+                    final_error: Some("the retry was cancelled".to_owned()),
+                });
+                self.settle(step, RunEnd::Aborted);
+            }
+            Phase::Boundary(then) => self.phase = Phase::Boundary(then),
+        }
+    }
+
+    fn tick(&mut self, step: &mut Step<'_>) {
+        if let Phase::Backoff(backoff) = &self.phase
+            && step.now >= backoff.until
+        {
+            self.begin_loop(step, Vec::new());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Answers: what a stream brings, how it ends, what follows.
+
+use std::sync::Arc;
+
+use crew_base::entry::EntryBody;
+use crew_base::id::RunId;
+use crew_base::message::{AssistantMessage, Message, SharedMessage, StopReason};
+use crew_base::model::{ModelError, ModelEvent};
+
+use super::{Agent, Step};
+use crate::effect::{Effect, Update};
+use crate::phase::{Backoff, Phase, Stream, TurnEnd};
+use crate::retry;
+
+impl Agent {
+    pub(super) fn model_events(
+        &mut self,
+        step: &mut Step<'_>,
+        run: RunId,
+        events: Vec<ModelEvent>,
+    ) {
+        for event in events {
+            let Phase::Streaming(stream) = &mut self.phase else {
+                return;
+            };
+            if stream.run != run {
+                return;
+            }
+            // A failure may mean that the request never began, for want of a
+            // written record.
+            if stream.written > 0 && !matches!(event, ModelEvent::Failed(_)) {
+                self.record.confirm(stream.written);
+                stream.written = 0;
+            }
+            match event {
+                ModelEvent::Finished { stop_reason, raw_stop_reason } => {
+                    self.finished(step, stop_reason, raw_stop_reason);
+                    return;
+                }
+                ModelEvent::Failed(error) => {
+                    self.failed(step, error);
+                    return;
+                }
+                ModelEvent::Started => announce(step, stream),
+                ModelEvent::BlockStart { .. }
+                | ModelEvent::BlockDelta { .. }
+                | ModelEvent::BlockEnd { .. } => {
+                    announce(step, stream);
+                    if let Some(model) = &self.model {
+                        stream.answer.take(model, &event);
+                    }
+                    let usage = stream.answer.usage().clone();
+                    step.update(Update::MessageUpdate { event, usage });
+                }
+                ModelEvent::Usage(_) | ModelEvent::Identity { .. } => {
+                    if let Some(model) = &self.model {
+                        stream.answer.take(model, &event);
+                    }
+                }
+            }
+        }
+    }
+
+    fn finished(&mut self, step: &mut Step<'_>, reason: StopReason, raw: Option<String>) {
+        let Some(mut stream) = self.take_stream() else {
+            return;
+        };
+        announce(step, &mut stream);
+        let (message, error) = stream.answer.finish(step.now, reason, raw, stream.after_results);
+        if let Some(error) = error {
+            let message = self.store(step, message);
+            self.after_failure(step, message, &error);
+            return;
+        }
+        let message = self.store(step, message);
+        if self.attempt > 0 {
+            let attempt = std::mem::take(&mut self.attempt);
+            step.update(Update::RetryEnd { success: true, attempt, final_error: None });
+        }
+        self.run_tools(step, message);
+    }
+
+    fn failed(&mut self, step: &mut Step<'_>, error: ModelError) {
+        let Some(mut stream) = self.take_stream() else {
+            return;
+        };
+        announce(step, &mut stream);
+        let mut message = stream.answer.broken(step.now, StopReason::Error, error.message.clone());
+        message.raw_stop_reason.clone_from(&error.raw_stop_reason);
+        let message = self.store(step, message);
+        self.after_failure(step, message, &error);
+    }
+
+    pub(super) fn abort_stream(&mut self, step: &mut Step<'_>, mut stream: Stream) {
+        step.out.push(Effect::Cancel { run: stream.run });
+        announce(step, &mut stream);
+        let text = "the request was aborted".to_owned();
+        let message = stream.answer.broken(step.now, StopReason::Aborted, text);
+        let message = self.store(step, message);
+        self.end_turn(step, message, Vec::new(), TurnEnd::Aborted);
+    }
+
+    fn take_stream(&mut self) -> Option<Stream> {
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Streaming(stream) => Some(stream),
+            other => {
+                self.phase = other;
+                None
+            }
+        }
+    }
+
+    /// Records the final answer, then tells it.
+    fn store(&mut self, step: &mut Step<'_>, message: AssistantMessage) -> SharedMessage {
+        let message = Message::Assistant(message);
+        let (entry, shared) = self.record.append_message(step.now, step.ids, message, None);
+        step.out.push(Effect::Append(entry));
+        step.update(Update::MessageEnd(Arc::clone(&shared)));
+        self.added.push(Arc::clone(&shared));
+        shared
+    }
+
+    /// Tries again if that can help, else ends the run (`host.md` 3.6).
+    fn after_failure(&mut self, step: &mut Step<'_>, message: SharedMessage, error: &ModelError) {
+        let settings = self.settings.retry;
+        let retries = settings.enabled && retry::is_transient(error);
+        if !retries || self.attempt >= settings.retries_max {
+            if self.attempt > 0 {
+                let attempt = std::mem::take(&mut self.attempt);
+                let final_error = Some(error.message.clone());
+                step.update(Update::RetryEnd { success: false, attempt, final_error });
+            }
+            self.end_turn(step, message, Vec::new(), TurnEnd::Failed);
+            return;
+        }
+        self.attempt += 1;
+        step.update(Update::TurnEnd { message, results: Vec::new() });
+        let messages = std::mem::take(&mut self.added);
+        step.update(Update::AgentEnd { messages, will_retry: true });
+        let delay_ms = settings.delay_ms(self.attempt, error);
+        step.update(Update::RetryStart {
+            attempt: self.attempt,
+            attempts_max: settings.retries_max,
+            delay_ms,
+            error: error.message.clone(),
+        });
+        if let Some(target_id) = self.record.newest_entry() {
+            self.note(step, EntryBody::ContextEdit { target_id, replacement: None }, None);
+        }
+        let until = step.now + retry::jittered(delay_ms, step.ids);
+        self.phase = Phase::Backoff(Backoff { until });
+    }
+}
+
+fn announce(step: &mut Step<'_>, stream: &mut Stream) {
+    if !stream.announced {
+        stream.announced = true;
+        let pending = Message::Assistant(stream.answer.pending());
+        step.update(Update::MessageStart(Arc::new(pending)));
+    }
+}

@@ -1,0 +1,187 @@
+//! The way of a result to its owner, and only there (`crew.md` DEL).
+//!
+//! A settlement is queued for an owner that is not attached, else handed to
+//! the owner's agent; it counts as delivered when the agent has it in its
+//! record. Until then it can come back to the front of the queue
+//! (`product.md` P-14c, SAFE-4).
+
+use crew_base::entry::EntryBody;
+use crew_base::id::{SessionId, SubagentId};
+use crew_base::json::Raw;
+use crew_base::limits::DELIVERY_AGE_MS_MAX;
+use crew_base::message::{Content, CustomMessage};
+use crew_base::session::{DeliveryId, ResultMessage};
+use crew_base::time::Time;
+
+use crate::effect::{Effect, UpdateKind};
+use crate::roster::Crew;
+
+/// A settlement on its way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    /// Names it.
+    pub id: DeliveryId,
+    /// Whom it is for.
+    pub owner: SessionId,
+    /// What it is about.
+    pub subagent: SubagentId,
+    /// When it settled.
+    pub queued: Time,
+    pub(crate) payload: Payload,
+    /// Tokens and cost of the subagent so far, noted with it (P-14i).
+    pub(crate) usage: Option<Raw>,
+}
+
+/// The two kinds (DEL-1).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Payload {
+    /// `completed`, `needs_input` or `error`: enters the model context.
+    Result {
+        /// JSON of DEL-2 or DEL-3.
+        content: String,
+        /// For the card (DEL-4).
+        details: Raw,
+    },
+    /// `aborted`: drawn, never in the context.
+    Abort {
+        /// For the card (DEL-6).
+        data: Raw,
+    },
+}
+
+impl Crew {
+    /// The one routing step of every settlement (DEL-1).
+    pub(crate) fn route(&mut self, mut delivery: Delivery) {
+        self.deliveries += 1;
+        delivery.id = DeliveryId(self.deliveries);
+        if self.attached.as_ref() == Some(&delivery.owner) && !self.flush_pending {
+            let owner = delivery.owner.clone();
+            self.hand_over(&owner, vec![delivery]);
+        } else {
+            self.queues.entry(delivery.owner.clone()).or_default().push_back(delivery);
+        }
+    }
+
+    fn hand_over(&mut self, owner: &SessionId, deliveries: Vec<Delivery>) {
+        let mut results = Vec::new();
+        for delivery in deliveries {
+            let mut note = |custom_type: &str, data: &Raw, delivery: Option<DeliveryId>| {
+                let data = Some(data.clone());
+                let body = EntryBody::Custom { custom_type: custom_type.to_owned(), data };
+                self.out.push(Effect::Note { owner: owner.clone(), body, delivery });
+            };
+            if let Some(usage) = &delivery.usage {
+                note("crew.usage", usage, None);
+            }
+            match &delivery.payload {
+                Payload::Abort { data } => note("crew-abort", data, Some(delivery.id)),
+                Payload::Result { content, details } => {
+                    let message = CustomMessage {
+                        custom_type: "crew-result".into(),
+                        content: Content::Text(content.clone()),
+                        display: true,
+                        details: Some(details.clone()),
+                        timestamp: delivery.queued,
+                    };
+                    results.push(ResultMessage { delivery: delivery.id, message });
+                }
+            }
+            self.handed.push(Delivery { usage: None, ..delivery });
+        }
+        if !results.is_empty() {
+            self.out.push(Effect::Deliver { owner: owner.clone(), results });
+        }
+    }
+
+    /// The owner's session became the one that faces show (RUN-2, DEL-8).
+    pub fn attach(&mut self, owner: &SessionId) {
+        self.attached = Some(owner.clone());
+        self.flush_pending = self.queues.get(owner).is_some_and(|queue| !queue.is_empty());
+    }
+
+    /// It no longer is; another one that is bound stays bound (RUN-3). What
+    /// was handed over and has not entered goes back to the front, in order.
+    pub fn detach(&mut self, owner: &SessionId) {
+        if self.attached.as_ref() == Some(owner) {
+            self.attached = None;
+            self.flush_pending = false;
+        }
+        let (back, stay): (Vec<_>, Vec<_>) =
+            self.handed.drain(..).partition(|delivery| delivery.owner == *owner);
+        self.handed = stay;
+        self.put_back(owner, back);
+    }
+
+    fn put_back(&mut self, owner: &SessionId, deliveries: Vec<Delivery>) {
+        if deliveries.is_empty() {
+            return;
+        }
+        let queue = self.queues.entry(owner.clone()).or_default();
+        for delivery in deliveries.into_iter().rev() {
+            queue.push_front(delivery);
+        }
+    }
+
+    /// Whether [`Crew::flush`] is due on a later turn of the scheduler.
+    pub fn flush_is_pending(&self) -> bool {
+        self.flush_pending
+    }
+
+    /// Delivers all that waits for the attached owner, after dropping what has
+    /// grown too old for anybody (DEL-9 to DEL-12).
+    pub fn flush(&mut self, now: Time) {
+        if !std::mem::take(&mut self.flush_pending) {
+            return;
+        }
+        let Some(owner) = self.attached.clone() else { return };
+        for queue in self.queues.values_mut() {
+            queue.retain(|delivery| now.since(delivery.queued) <= DELIVERY_AGE_MS_MAX);
+        }
+        let waiting: Vec<_> = self.queues.remove(&owner).unwrap_or_default().into();
+        self.queues.retain(|_, queue| !queue.is_empty());
+        self.hand_over(&owner, waiting);
+    }
+
+    /// A result stands in its owner's record; it is never sent again (DEL-13).
+    pub fn entered(&mut self, id: DeliveryId) {
+        let Some(at) = self.handed.iter().position(|delivery| delivery.id == id) else { return };
+        let delivery = self.handed.remove(at);
+        if let Some(at) = self.subagents.of_id(&delivery.subagent) {
+            self.tell(at, UpdateKind::Delivered);
+        }
+        self.recorded.push_back(delivery);
+        if self.recorded.len() > RECORDED_MAX {
+            self.recorded.pop_front();
+        }
+    }
+
+    /// The record could not take it: back to the front of the owner's queue,
+    /// sent at the next activation (SAFE-4, OP-29).
+    pub fn refused(&mut self, refused: &[DeliveryId]) {
+        let mut back = Vec::new();
+        for id in refused {
+            if let Some(at) = self.recorded.iter().position(|delivery| delivery.id == *id) {
+                back.extend(self.recorded.remove(at));
+            }
+        }
+        let Some(owner) = back.first().map(|delivery| delivery.owner.clone()) else { return };
+        self.put_back(&owner, back);
+    }
+
+    /// Settlements that have not entered their owner's record.
+    pub fn undelivered(&self, owner: &SessionId) -> usize {
+        let queued = self.queues.get(owner).map_or(0, |queue| queue.len());
+        queued + self.handed.iter().filter(|delivery| delivery.owner == *owner).count()
+    }
+
+    /// Whether nothing is in flight and nothing is undelivered for an owner
+    /// (`product.md` P-6).
+    pub fn is_quiet(&self, owner: &SessionId) -> bool {
+        self.undelivered(owner) == 0
+            && !self.open_of(owner).any(|subagent| subagent.status == crate::Status::Running)
+    }
+}
+
+/// Deliveries remembered until their write is certain: more than one run of
+/// an owner can take in before its next request.
+const RECORDED_MAX: usize = 4096;

@@ -1,0 +1,93 @@
+//! What the engine wants done. Contract of the shell: `style.md` 3.
+
+use crew_base::entry::Entry;
+use crew_base::id::{RunId, SessionId};
+use crew_base::message::ToolCall;
+use crew_base::model::ModelRequest;
+use crew_crew::OpenChild;
+
+use crate::api::Update;
+
+/// One effect. They start in list order; an `Append` completes before later
+/// effects of its session start.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Ends in [`crate::Event::SessionOpened`].
+    OpenSession(OpenPlan),
+    /// A failure gives [`crate::Event::AppendFailed`].
+    Append {
+        /// Whose file.
+        session: SessionId,
+        /// The entry.
+        entry: Entry,
+    },
+    /// Ends in a `Finished` or `Failed` event.
+    StartModel {
+        /// Who asks.
+        session: SessionId,
+        /// Names the stream.
+        run: RunId,
+        /// The request.
+        request: ModelRequest,
+    },
+    /// Ends in [`crate::Event::ToolEnded`].
+    RunTool {
+        /// Who asks.
+        session: SessionId,
+        /// Names the run.
+        run: RunId,
+        /// The call.
+        call: ToolCall,
+    },
+    /// Ends in [`crate::Event::Discovered`]: the definitions of this moment,
+    /// for the working directory and trust of a session.
+    Discover {
+        /// Names it.
+        run: RunId,
+        /// For whom.
+        session: SessionId,
+    },
+    /// Stops a stream or a tool; a tool still ends with its event.
+    Cancel {
+        /// Whose.
+        session: SessionId,
+        /// What.
+        run: RunId,
+    },
+    /// Closes whatever exists under that id, opening or open, and ends the
+    /// processes that its commands left behind.
+    CloseSession {
+        /// Which.
+        session: SessionId,
+    },
+    /// Tell the faces.
+    Update(Update),
+    /// Nothing is left to do.
+    Exit,
+}
+
+/// What is to be prepared.
+#[derive(Clone, Debug)]
+pub enum OpenPlan {
+    /// An owner.
+    Owner {
+        /// Its id.
+        session: SessionId,
+        /// Where it comes from.
+        source: Source,
+    },
+    /// A child.
+    Child(Box<OpenChild>),
+}
+
+/// Where an owner's session comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A new one, with a name if the person gave one.
+    New {
+        /// The name.
+        name: Option<String>,
+    },
+    /// A file.
+    File(String),
+}

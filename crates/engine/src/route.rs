@@ -1,0 +1,229 @@
+//! Where effects of agents and of the crew go.
+
+use crew_agent::{Effect as AgentEffect, Input, Update as SessionUpdate};
+use crew_base::definition::Discovery;
+use crew_base::id::{RunId, SessionId};
+use crew_base::message::{Message, ToolCall};
+use crew_base::session::RunEnd;
+use crew_base::tool::ToolOutcome;
+use crew_crew::Effect as CrewEffect;
+use crew_cycle::report;
+
+use crate::api::Update;
+use crate::effect::{Effect, OpenPlan};
+use crate::step::{Discovering, Engine, Role, Session, State, aborted_outcome};
+
+impl Engine {
+    /// Gives one input to a session and routes what follows. A boundary is
+    /// answered before anything else can reach the agent.
+    pub(crate) fn feed(&mut self, id: &SessionId, input: Input) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let mut effects = session.agent.step(self.now, &mut self.ids, input);
+        while matches!(effects.last(), Some(AgentEffect::Boundary)) {
+            effects.pop();
+            let status = match session.role {
+                Role::Child => None,
+                Role::Owner => {
+                    let newest = session.newest_snapshot();
+                    self.crew.boundary(self.now, &mut self.ids, id, newest.as_deref())
+                }
+            };
+            let proceed = Input::Proceed(status.into_iter().collect());
+            effects.extend(session.agent.step(self.now, &mut self.ids, proceed));
+        }
+        let timer = session.agent.deadline();
+        if timer != session.timer {
+            if let Some(old) = std::mem::replace(&mut session.timer, timer) {
+                self.timers.remove(&(old, id.clone()));
+            }
+            self.timers.extend(timer.map(|at| (at, id.clone())));
+        }
+        self.route_agent(id, effects);
+    }
+
+    pub(crate) fn route_agent(&mut self, id: &SessionId, effects: Vec<AgentEffect>) {
+        let Some(role) = self.sessions.get(id).map(|session| session.role) else { return };
+        for effect in effects {
+            match effect {
+                AgentEffect::Append(entry) => {
+                    self.out.push(Effect::Append { session: id.clone(), entry });
+                }
+                AgentEffect::StartModel { run, request } => {
+                    if role == Role::Owner {
+                        self.crew.count_request(id);
+                    }
+                    self.out.push(Effect::StartModel { session: id.clone(), run, request });
+                }
+                AgentEffect::RunTool { run, call } => self.run_tool(id, role, run, call),
+                AgentEffect::Cancel { run } => self.cancel(id, run),
+                AgentEffect::Boundary => {}
+                AgentEffect::Entered(delivery) => {
+                    self.crew.entered(delivery);
+                    self.route_crew();
+                }
+                AgentEffect::Refused(delivery) => self.crew.refused(&[delivery]),
+                AgentEffect::Update(update) => self.session_update(id, role, update),
+                AgentEffect::Settled(end) => self.settled(id, role, &end),
+            }
+        }
+    }
+
+    fn session_update(&mut self, id: &SessionId, role: Role, update: SessionUpdate) {
+        if role == Role::Child {
+            self.child_update(id, &update);
+        }
+        if self.attached.as_ref() == Some(id) {
+            self.out.push(Effect::Update(Update::Session { session: id.clone(), update }));
+        }
+    }
+
+    fn child_update(&mut self, id: &SessionId, update: &SessionUpdate) {
+        match update {
+            SessionUpdate::MessageEnd(message) => self.crew.child_message(id, message),
+            SessionUpdate::ToolStart { call, name, arguments } => {
+                let home = self.config.home.as_deref();
+                self.crew.child_tool_started(id, call, name, arguments, home);
+                self.route_crew();
+            }
+            SessionUpdate::ToolEnd { call, outcome, .. } => {
+                self.crew.child_tool_ended(id, call, outcome);
+            }
+            SessionUpdate::AgentStart
+            | SessionUpdate::TurnStart
+            | SessionUpdate::MessageStart(_)
+            | SessionUpdate::MessageUpdate { .. }
+            | SessionUpdate::ToolProgress { .. }
+            | SessionUpdate::TurnEnd { .. }
+            | SessionUpdate::AgentEnd { .. }
+            | SessionUpdate::AgentSettled { .. }
+            | SessionUpdate::QueueUpdate { .. }
+            | SessionUpdate::RetryStart { .. }
+            | SessionUpdate::RetryEnd { .. }
+            | SessionUpdate::EntryAppended(_) => {}
+        }
+    }
+
+    fn settled(&mut self, id: &SessionId, role: Role, end: &RunEnd) {
+        let closing = self
+            .sessions
+            .get(id)
+            .is_some_and(|session| matches!(session.state, State::Closing { .. }));
+        if closing {
+            self.finish_closing(id);
+            return;
+        }
+        match role {
+            Role::Child => {
+                self.crew.child_settled(self.now, id, end);
+                self.route_crew();
+            }
+            Role::Owner => {
+                if let RunEnd::Failed(error) = end {
+                    let error = error.clone();
+                    self.out.push(Effect::Update(Update::RunFailed { session: id.clone(), error }));
+                }
+                // What waited through an abort enters as to an idle owner
+                // (`crew.md` DEL-5); a detached one starts nothing.
+                if self.attached.as_ref() == Some(id) {
+                    self.feed(id, Input::Wake);
+                }
+            }
+        }
+    }
+
+    /// Owner tools and the report are answered here; all others by the shell.
+    fn run_tool(&mut self, id: &SessionId, role: Role, run: RunId, call: ToolCall) {
+        match role {
+            Role::Owner if crew_crew::tools::needs_discovery(&call.name) => {
+                self.discover(id, run, call);
+            }
+            Role::Owner if crew_crew::tools::is_owner_tool(&call.name) => {
+                let outcome = self.call_crew(id, &call, &Discovery::default());
+                self.feed(id, Input::ToolEnded { run, outcome });
+                self.route_crew();
+            }
+            Role::Child if call.name == report::REPORT_TOOL => {
+                let outcome = report::run(&call.arguments);
+                self.feed(id, Input::ToolEnded { run, outcome });
+            }
+            Role::Owner | Role::Child => {
+                self.out.push(Effect::RunTool { session: id.clone(), run, call });
+            }
+        }
+    }
+
+    fn call_crew(&mut self, id: &SessionId, call: &ToolCall, discovery: &Discovery) -> ToolOutcome {
+        let Some(owner) = self.owner(id) else { return aborted_outcome() };
+        self.crew.call(self.now, &mut self.ids, &owner, &call.name, &call.arguments, discovery)
+    }
+
+    fn discover(&mut self, id: &SessionId, run: RunId, call: ToolCall) {
+        let shared = self.joinable.and_then(|joinable| self.discoveries.get_mut(&joinable));
+        if let Some(waiting) = shared.filter(|waiting| waiting.session == *id) {
+            waiting.calls.push((run, call));
+            return;
+        }
+        let discovery = self.ids.run();
+        let waiting = Discovering { session: id.clone(), calls: vec![(run, call)] };
+        self.discoveries.insert(discovery, waiting);
+        self.joinable = Some(discovery);
+        self.out.push(Effect::Discover { run: discovery, session: id.clone() });
+    }
+
+    pub(crate) fn discovered(&mut self, run: RunId, discovery: &Discovery) {
+        let Some(waiting) = self.discoveries.remove(&run) else { return };
+        for (run, call) in waiting.calls {
+            let outcome = self.call_crew(&waiting.session, &call, discovery);
+            self.feed(&waiting.session, Input::ToolEnded { run, outcome });
+        }
+        // After the owner's next request, so that a fan-out delays it by nothing.
+        self.route_crew();
+    }
+
+    fn cancel(&mut self, id: &SessionId, run: RunId) {
+        for waiting in self.discoveries.values_mut() {
+            if let Some(at) = waiting.calls.iter().position(|(known, _)| *known == run) {
+                waiting.calls.remove(at);
+                self.feed(id, Input::ToolEnded { run, outcome: aborted_outcome() });
+                return;
+            }
+        }
+        self.out.push(Effect::Cancel { session: id.clone(), run });
+    }
+
+    /// Carries out what the crew asked for; that may make it ask for more.
+    pub(crate) fn route_crew(&mut self) {
+        loop {
+            let effects = self.crew.take_effects();
+            if effects.is_empty() {
+                return;
+            }
+            for effect in effects {
+                self.crew_effect(effect);
+            }
+        }
+    }
+
+    fn crew_effect(&mut self, effect: CrewEffect) {
+        match effect {
+            CrewEffect::Open(open) => {
+                let settings = self.config.settings.clone();
+                let session = Session::child(&open.session, settings);
+                self.sessions.insert(open.session.clone(), session);
+                self.out.push(Effect::OpenSession(OpenPlan::Child(open)));
+            }
+            CrewEffect::Prompt { session, text } => {
+                let message = Message::user_text(text, self.now);
+                self.feed(&session, Input::Prompt(vec![message]));
+            }
+            CrewEffect::Close { session, ending } => self.close(&session, ending),
+            CrewEffect::Deliver { owner, results } => {
+                self.feed(&owner, Input::Results(results));
+            }
+            CrewEffect::Note { owner, body, delivery } => {
+                self.feed(&owner, Input::Note { body, delivery });
+            }
+            CrewEffect::Update(update) => self.out.push(Effect::Update(Update::Crew(update))),
+        }
+    }
+}
