@@ -1,0 +1,148 @@
+//! The request of `anthropic-messages` (`host.md` 9.2.1 to 9.2.7, 3.10.2).
+
+use crew_base::json::Raw;
+use crew_base::model::{CacheRetention, ModelError, ModelRequest, ToolChoice};
+use crew_base::text::is_blank;
+use crew_base::tool::ToolDefinition;
+use serde::Serialize;
+use serde_json::json;
+
+use super::compat::Compat;
+use super::content::{CacheControl, Part, messages};
+use super::thinking::Thinking;
+use crate::prepare::{Prepared, max_tokens};
+use crate::wire::{EncodeOptions, Encoded, Fields};
+
+/// Writes the request.
+pub(crate) fn encode(
+    request: &ModelRequest,
+    prepared: &Prepared,
+    options: &EncodeOptions,
+) -> Result<Encoded, ModelError> {
+    let compat = Compat::of(&request.model);
+    let limit = max_tokens(request, prepared);
+    let thinking = Thinking::of(&request.model, request.thinking, limit, options, compat);
+    let cache = cache_control(request.cache, compat);
+    let mut body = Fields::default();
+    body.set("model", &request.model.id);
+    body.set("max_tokens", &limit);
+    body.set("stream", &true);
+    if !is_blank(&prepared.prompt) {
+        body.set("system", &[Part::text(&prepared.prompt).marked(cache)]);
+    }
+    if !prepared.tools.is_empty() {
+        body.set("tools", &tools(&prepared.tools, cache, compat));
+    }
+    if let Some(choice) = tool_choice(request, prepared, &thinking, compat) {
+        body.set("tool_choice", &choice);
+    }
+    if let Some(field) = thinking.field() {
+        body.set("thinking", &field);
+    }
+    if let Thinking::Adaptive { effort } = &thinking {
+        body.set("output_config", &json!({ "effort": effort }));
+    }
+    body.set("messages", &messages(&prepared.turns, cache, compat));
+    if let Some(sampling) = &request.model.sampling_params {
+        let mut sampling = Fields::of(sampling);
+        if thinking.is_on() || !compat.temperature {
+            sampling.0.retain(|(name, _)| name != "temperature");
+        }
+        body.merge(sampling);
+    }
+    Ok(Encoded {
+        url: format!("{}/v1/messages", request.model.base_url),
+        headers: headers(&thinking, !prepared.tools.is_empty(), compat),
+        body: body.text(),
+    })
+}
+
+fn headers(thinking: &Thinking, has_tools: bool, compat: Compat) -> Vec<(String, String)> {
+    let mut headers = vec![
+        ("accept".to_owned(), "application/json".to_owned()),
+        ("anthropic-version".to_owned(), "2023-06-01".to_owned()),
+    ];
+    let mut betas = Vec::new();
+    if matches!(thinking, Thinking::Budget(_)) {
+        betas.push("interleaved-thinking-2025-05-14");
+    }
+    if has_tools && !compat.eager_tool_input {
+        betas.push("fine-grained-tool-streaming-2025-05-14");
+    }
+    if !betas.is_empty() {
+        headers.push(("anthropic-beta".to_owned(), betas.join(",")));
+    }
+    headers
+}
+
+fn cache_control(wish: CacheRetention, compat: Compat) -> Option<CacheControl> {
+    match wish {
+        CacheRetention::None => None,
+        CacheRetention::Short => Some(CacheControl::new(None)),
+        CacheRetention::Long => Some(CacheControl::new(compat.long_cache.then_some("1h"))),
+    }
+}
+
+/// A forced tool, where the API takes one: it refuses it while the model
+/// thinks, and a tool that is not offered.
+fn tool_choice(
+    request: &ModelRequest,
+    prepared: &Prepared,
+    thinking: &Thinking,
+    compat: Compat,
+) -> Option<serde_json::Value> {
+    let ToolChoice::Named(name) = &request.tool_choice else {
+        return None;
+    };
+    let offered = prepared.tools.iter().any(|tool| tool.name == *name);
+    let possible = compat.forced_tool && offered && !thinking.is_on();
+    possible.then(|| json!({"type": "tool", "name": name}))
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: Fields,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eager_input_streaming: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+fn tools(tools: &[ToolDefinition], cache: Option<CacheControl>, compat: Compat) -> Vec<Tool<'_>> {
+    let last = tools.len() - 1;
+    let marked = |at: usize| at == last && compat.cache_on_tools;
+    tools
+        .iter()
+        .enumerate()
+        .map(|(at, tool)| Tool {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema: schema(&tool.parameters),
+            eager_input_streaming: compat.eager_tool_input.then_some(true),
+            cache_control: cache.filter(|_| marked(at)),
+        })
+        .collect()
+}
+
+/// The root keywords the API takes (`host.md` 9.2.6).
+fn schema(parameters: &Raw) -> Fields {
+    let given = Fields::of(parameters);
+    let mut sent = Fields::default();
+    sent.set("type", "object");
+    match given.get("properties") {
+        Some(properties) => sent.set("properties", properties),
+        None => sent.set("properties", &Raw::empty_object()),
+    }
+    match given.get("required") {
+        Some(required) => sent.set("required", required),
+        None => sent.set("required", &[(); 0]),
+    }
+    for name in ["additionalProperties", "$defs", "definitions"] {
+        if let Some(value) = given.get(name) {
+            sent.set(name, value);
+        }
+    }
+    sent
+}
