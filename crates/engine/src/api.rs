@@ -1,15 +1,17 @@
-//! What faces say and what they are told. Nothing else of the engine is for
-//! them.
+//! What faces say and what they are told, and the words the shell needs to
+//! prepare sessions. Nothing else of the pure crates is for either.
 
 use crew_base::id::SessionId;
 use crew_base::message::Message;
 
-pub use crew_agent::Update as SessionUpdate;
+pub use crew_agent::{
+    Loaded, Prompt, QueueMode, RetrySettings, Settings, Update as SessionUpdate,
+};
 pub use crew_base::session::RunEnd;
 pub use crew_crew::tools::{
     GUIDELINES as OWNER_GUIDELINES, definitions as owner_tools, is_owner_tool,
 };
-pub use crew_crew::{AbortOrigin, Status, Update as CrewUpdate, UpdateKind};
+pub use crew_crew::{AbortOrigin, OpenChild, Status, Update as CrewUpdate, UpdateKind};
 pub use crew_cycle::report::{GUIDELINE as CHILD_GUIDELINE, definition as report_tool};
 
 use crate::effect::Source;

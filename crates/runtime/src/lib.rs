@@ -1,1 +1,15 @@
-//! Under construction.
+//! Performs the engine's effects and feeds events back.
+//!
+//! Owns every task, the clock, child processes and shutdown. Must never decide
+//! what happens next: that is the engine's. Read `run` for the loop, `perform`
+//! for one arm per effect, `workspace` for how sessions are prepared.
+
+pub mod clock;
+pub mod guard;
+mod perform;
+mod run;
+mod tasks;
+mod workspace;
+
+pub use run::{Handle, Notice, Parts, Updates, start};
+pub use workspace::{ModelWish, PromptWish, SessionPlace, ToolWish, Workspace, WorkspaceConfig};

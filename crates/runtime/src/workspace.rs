@@ -1,0 +1,209 @@
+//! Prepares sessions: their file, model, prompt and tools.
+//!
+//! Everything here may block on files and runs on a blocking thread; nothing
+//! here starts work. Read `workspace::prepare` for owners and children.
+
+mod prepare;
+mod selection;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use crew_base::definition::Discovery;
+use crew_base::id::SessionId;
+use crew_base::model::{ModelSpec, ThinkingLevel};
+use crew_engine::Opened;
+use crew_model::auth::Credentials;
+use crew_model::catalog::Catalog;
+use crew_store::definitions::{Catalog as Definitions, Folders};
+use crew_store::paths::{SessionFolder, project_dir};
+use crew_store::session::log::SessionLog;
+use crew_store::settings::typed::Settings;
+use crew_store::trust::{self, Trust};
+use crew_tools::{ShellConfig, Toolbox};
+
+/// Where sessions are kept.
+#[derive(Clone, Debug)]
+pub enum SessionPlace {
+    /// In files of this folder.
+    Folder(SessionFolder),
+    /// In memory only.
+    Memory,
+}
+
+/// Which model the person wants (`host.md` 1.7).
+#[derive(Clone, Debug, Default)]
+pub struct ModelWish {
+    /// `--model`.
+    pub model: Option<String>,
+    /// `--provider`.
+    pub provider: Option<String>,
+    /// `--thinking`.
+    pub thinking: Option<ThinkingLevel>,
+    /// `--models`, else `enabledModels`.
+    pub scope: Vec<String>,
+}
+
+/// Which tools the person wants (`host.md` 6.2.2, `product.md` P-14g).
+#[derive(Clone, Debug, Default)]
+pub struct ToolWish {
+    /// `--tools` with plain names or `*` patterns: the owner's allowlist.
+    pub only: Option<Vec<String>>,
+    /// `--tools` with `+name` and `-name` only.
+    pub changes: Vec<String>,
+    /// `--exclude-tools`: binds owner and children.
+    pub exclude: Vec<String>,
+    /// `--no-tools`.
+    pub no_tools: bool,
+    /// `--no-builtin-tools`.
+    pub no_builtin: bool,
+}
+
+/// What the person says about the prompt (`host.md` 5).
+#[derive(Clone, Debug, Default)]
+pub struct PromptWish {
+    /// `--system-prompt`.
+    pub system: Option<String>,
+    /// `--append-system-prompt`.
+    pub append: Vec<String>,
+    /// `--no-context-files`.
+    pub no_context_files: bool,
+    /// `--skill`.
+    pub skills: Vec<String>,
+    /// `--no-skills`.
+    pub no_skills: bool,
+}
+
+/// Everything that sessions are prepared from.
+pub struct WorkspaceConfig {
+    /// Working directory of new sessions, absolute.
+    pub cwd: PathBuf,
+    /// The home directory.
+    pub home: Option<PathBuf>,
+    /// `host.md` 1.1.1.
+    pub agent_dir: PathBuf,
+    /// The decision about the project.
+    pub trust: Trust,
+    /// In force at start.
+    pub settings: Arc<Settings>,
+    /// All models.
+    pub catalog: Arc<Catalog>,
+    /// Keys of providers.
+    pub credentials: Arc<Credentials>,
+    /// The built-in tools.
+    pub toolbox: Arc<Toolbox>,
+    /// Where sessions are kept.
+    pub sessions: SessionPlace,
+    /// Model options.
+    pub model: ModelWish,
+    /// Tool options.
+    pub tools: ToolWish,
+    /// Prompt options.
+    pub prompt: PromptWish,
+}
+
+/// Prepares sessions and finds definitions.
+pub struct Workspace {
+    config: WorkspaceConfig,
+    definitions: Mutex<Definitions>,
+    resources: Mutex<Option<(PathBuf, Arc<prepare::Resources>)>>,
+}
+
+/// What a session works with.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    /// Its working directory.
+    pub(crate) cwd: PathBuf,
+}
+
+/// What a child takes over from its owner.
+pub(crate) struct Parent {
+    /// The owner's session file.
+    pub(crate) file: Option<PathBuf>,
+    /// The owner's scope.
+    pub(crate) scope: Arc<Scope>,
+}
+
+/// A prepared session.
+pub(crate) struct Prepared {
+    pub(crate) opened: Opened,
+    pub(crate) log: SessionLog,
+    pub(crate) scope: Scope,
+    pub(crate) is_owner: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Scope {
+    /// Variables for commands (`host.md` 1.2.6).
+    pub(crate) fn tool_env(
+        &self,
+        session: &SessionId,
+        file: Option<&Path>,
+        model: Option<&(Arc<ModelSpec>, ThinkingLevel)>,
+    ) -> Vec<(String, String)> {
+        let mut values = vec![("SESSION_ID", session.to_string())];
+        if let Some(file) = file {
+            values.push(("SESSION_FILE", file.to_string_lossy().into_owned()));
+        }
+        if let Some((model, thinking)) = model {
+            values.push(("PROVIDER", model.provider.clone()));
+            values.push(("MODEL", model.id.clone()));
+            values.push(("REASONING_LEVEL", thinking.word().to_owned()));
+        }
+        let named = |prefix: &str| -> Vec<(String, String)> {
+            values.iter().map(|(name, value)| (format!("{prefix}_{name}"), value.clone())).collect()
+        };
+        [named("PI"), named("CREW")].concat()
+    }
+}
+
+impl Workspace {
+    /// A workspace; reads nothing yet.
+    pub fn new(config: WorkspaceConfig) -> Workspace {
+        Workspace { config, definitions: Mutex::default(), resources: Mutex::default() }
+    }
+
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.config.toolbox
+    }
+
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.config.home.clone()
+    }
+
+    pub(crate) fn shell(&self) -> ShellConfig {
+        let settings = &self.config.settings;
+        ShellConfig {
+            path: settings.shell_path.as_ref().map(PathBuf::from),
+            prefix: settings.shell_command_prefix.clone(),
+            bin_dir: Some(self.config.agent_dir.join("bin")),
+        }
+    }
+
+    /// Whether the project's gated resources may be used in a directory. Trust
+    /// that was only implied does not cover what appeared since
+    /// (`product.md` P-14d).
+    fn trusts(&self, cwd: &Path) -> bool {
+        match self.config.trust {
+            Trust::Trusted => cwd == self.config.cwd,
+            Trust::Implied => {
+                cwd == self.config.cwd && trust::gated(cwd, self.config.home.as_deref()).is_empty()
+            }
+            Trust::Untrusted | Trust::Ask => false,
+        }
+    }
+
+    /// The definitions of this moment (`crew.md` CAT-8).
+    pub(crate) fn discover(&self, scope: &Scope) -> Discovery {
+        let folders = Folders {
+            user_dir: self.config.agent_dir.clone(),
+            project_dir: project_dir(&scope.cwd),
+        };
+        let trusted = self.trusts(&scope.cwd);
+        match self.definitions.lock() {
+            Ok(mut definitions) => definitions.discover(&folders, trusted).discovery,
+            // A panic while holding the lock leaves a cache that is not used again.
+            Err(_) => Definitions::default().discover(&folders, trusted).discovery,
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Owners and children: file, model, prompt, tools.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crew_base::entry::{Header, HeaderKind, SESSION_VERSION};
+use crew_base::id::SessionId;
+use crew_base::model::{ModelSpec, ThinkingLevel};
+use crew_base::time::Time;
+use crew_base::tool::ToolDefinition;
+use crew_engine::api::{self, Loaded, OpenChild, Prompt};
+use crew_engine::{OpenPlan, Opened, Source};
+use crew_model::select::{
+    self, Query, StartupInputs, ThinkingInputs, scope, startup_model, startup_thinking,
+};
+use crew_store::context_files::{self, ContextFile};
+use crew_store::definitions::split_model;
+use crew_store::paths::{child_folder, project_dir, session_file_name};
+use crew_store::resources::Sources;
+use crew_store::session::log::{Plan, SessionLog};
+use crew_store::session::open::{Opened as OpenedLog, open};
+use crew_store::skills::{self, Skill};
+use crew_store::system_prompt::{
+    PromptFolders, PromptInput, ToolHint, addendum, custom_base, sections,
+};
+
+use super::selection::{child_tools, owner_tools};
+use super::{Parent, Prepared, Scope, SessionPlace, Workspace};
+
+/// What prompts of a directory are made from; read once for each directory.
+pub(super) struct Resources {
+    context_files: Vec<ContextFile>,
+    skills: Vec<Skill>,
+    warnings: Vec<String>,
+}
+
+impl Workspace {
+    /// Prepares a session; the error is for people or, for a child, for its
+    /// owner (`crew.md` TOOL-25).
+    pub(crate) fn prepare(
+        &self,
+        plan: OpenPlan,
+        parent: Option<Parent>,
+        now: Time,
+    ) -> Result<Prepared, String> {
+        match plan {
+            OpenPlan::Owner { session, source: Source::New { name } } => {
+                let cwd = self.config.cwd.clone();
+                let log = self.new_owner_log(&session, &cwd, now);
+                self.owner(OwnerLog { log, cwd, name, is_new: true, context: None }, Vec::new())
+            }
+            OpenPlan::Owner { session, source: Source::File(path) } => {
+                self.resume(&session, Path::new(&path), now)
+            }
+            OpenPlan::Child(open) => {
+                let parent = parent.ok_or("its owner session is no longer open")?;
+                self.child(&open, &parent, now)
+            }
+        }
+    }
+
+    fn header(session: &SessionId, cwd: &Path, parent: Option<&Path>, now: Time) -> Header {
+        Header {
+            kind: HeaderKind::Session,
+            version: SESSION_VERSION,
+            id: session.clone(),
+            timestamp: now.iso(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            parent_session: parent.map(|path| path.to_string_lossy().into_owned()),
+        }
+    }
+
+    fn new_owner_log(&self, session: &SessionId, cwd: &Path, now: Time) -> SessionLog {
+        let header = Self::header(session, cwd, None, now);
+        let path = match &self.config.sessions {
+            SessionPlace::Folder(folder) => Some(folder.file(&header)),
+            SessionPlace::Memory => None,
+        };
+        SessionLog::create(Plan { header, path, lock: true })
+    }
+
+    fn resume(&self, session: &SessionId, path: &Path, now: Time) -> Result<Prepared, String> {
+        let fresh = Self::header(session, &self.config.cwd, None, now);
+        let OpenedLog { log, context, warnings } =
+            open(path, fresh, true).map_err(|error| error.to_string())?;
+        let cwd = PathBuf::from(&log.header().cwd);
+        if !cwd.is_dir() {
+            return Err(format!(
+                "the session {} belongs to {}, which no longer exists",
+                path.display(),
+                cwd.display()
+            ));
+        }
+        let warnings = warnings
+            .into_iter()
+            .map(|warning| format!("{}: {}", warning.path, warning.message))
+            .collect();
+        let is_new = log.index().entries().is_empty();
+        self.owner(OwnerLog { log, cwd, name: None, is_new, context: Some(context) }, warnings)
+    }
+
+    fn owner(&self, owner: OwnerLog, mut warnings: Vec<String>) -> Result<Prepared, String> {
+        let OwnerLog { log, cwd, name, is_new, context } = owner;
+        let loaded_model = context.as_ref().and_then(|context| context.model.clone());
+        let level = context.as_ref().and_then(|context| context.thinking_level.clone());
+        let has_messages = context.as_ref().is_some_and(|context| !context.messages.is_empty());
+        let session = loaded_model
+            .as_ref()
+            .filter(|_| has_messages)
+            .map(|(provider, model)| (provider.as_str(), model.as_str()));
+        let (model, thinking) = self.owner_model(session, level.as_deref(), &mut warnings)?;
+        let config = &self.config;
+        let tools = owner_tools(&config.toolbox, &config.settings.default_tools, &config.tools);
+        let resources = self.resources(&cwd);
+        warnings.extend(resources.warnings.iter().cloned());
+        let rules = if tools.iter().any(|tool| api::is_owner_tool(&tool.name)) {
+            api::OWNER_GUIDELINES.map(str::to_owned).to_vec()
+        } else {
+            Vec::new()
+        };
+        let prompt = self.prompt(&cwd, &tools, rules, None, &resources.skills, &resources)?;
+        let loaded = Loaded {
+            leaf: log.last().cloned(),
+            taken: log.index().taken(),
+            has_level_entry: level.is_some(),
+            context: context.map(|context| context.messages).unwrap_or_default(),
+        };
+        let file = log.path().map(|path| path.to_string_lossy().into_owned());
+        let opened = Opened { file, model, thinking, prompt, loaded, is_new, name };
+        Ok(Prepared { opened, log, scope: Scope { cwd }, is_owner: true, warnings })
+    }
+
+    /// Model and level of an owner (`host.md` 1.7.1, 1.7.2).
+    fn owner_model(
+        &self,
+        session: Option<(&str, &str)>,
+        session_level: Option<&str>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Option<Arc<ModelSpec>>, ThinkingLevel), String> {
+        let (config, settings) = (&self.config, &self.config.settings);
+        let usable = |provider: &str| config.credentials.is_configured(provider);
+        let patterns = config.model.scope.iter().map(String::as_str);
+        let scope = scope(patterns, &config.catalog, &usable);
+        warnings.extend(scope.warnings.iter().map(ToString::to_string));
+        let query = config.model.model.as_deref().map(|text| Query {
+            text,
+            provider: config.model.provider.as_deref(),
+            thinking: config.model.thinking,
+        });
+        let saved = settings.default_provider.as_deref().zip(settings.default_model.as_deref());
+        let inputs = StartupInputs { query, scope: &scope.models, session, saved };
+        let startup = startup_model(inputs, &config.catalog, &usable)
+            .map_err(|error: select::SelectError| error.to_string())?;
+        warnings.extend(startup.warnings.iter().map(ToString::to_string));
+        let thinking = startup_thinking(
+            startup.model.as_deref(),
+            ThinkingInputs {
+                flag: config.model.thinking,
+                pattern: startup.thinking,
+                session: session.and(session_level).and_then(ThinkingLevel::parse),
+                per_model: Some(&settings.model_thinking_levels),
+                saved: settings.default_thinking_level,
+            },
+        );
+        let model = startup.model.map(|model| config.catalog.for_level(&model, thinking));
+        Ok((model, thinking))
+    }
+
+    fn child(&self, open: &OpenChild, parent: &Parent, now: Time) -> Result<Prepared, String> {
+        let definition = &open.definition;
+        let (model, thinking) = self.child_model(open)?;
+        let cwd = parent.scope.cwd.clone();
+        let header = Self::header(&open.session, &cwd, parent.file.as_deref(), now);
+        let path = match (&self.config.sessions, &parent.file) {
+            (SessionPlace::Memory, _) | (_, None) => None,
+            (SessionPlace::Folder(folder), Some(file)) => {
+                let folder = child_folder(Some(file), &folder.path);
+                Some(folder.join(session_file_name(&header)))
+            }
+        };
+        let log = SessionLog::create(Plan { header, path, lock: false });
+        let tools = child_tools(&self.config.toolbox, definition, &self.config.tools);
+        let resources = self.resources(&cwd);
+        let (skills, unknown) = skills::for_child(&resources.skills, definition.skills.as_deref());
+        let warnings = unknown
+            .into_iter()
+            .map(|name| {
+                format!("{}: there is no skill named {name}; it is left out", open.subagent)
+            })
+            .collect();
+        let rules = vec![api::CHILD_GUIDELINE.to_owned()];
+        let role = Some(definition.prompt.trim()).filter(|role| !role.is_empty());
+        let prompt = self.prompt(&cwd, &tools, rules, role, &skills, &resources)?;
+        let file = log.path().map(|path| path.to_string_lossy().into_owned());
+        let opened = Opened {
+            file,
+            model: Some(model),
+            thinking,
+            prompt,
+            loaded: Loaded::default(),
+            is_new: true,
+            name: Some(open.title.clone()),
+        };
+        Ok(Prepared { opened, log, scope: Scope { cwd }, is_owner: false, warnings })
+    }
+
+    /// Model and level of a child: the configured one exactly, else its
+    /// owner's (`crew.md` MOD-1 to MOD-4, MOD-11).
+    fn child_model(&self, open: &OpenChild) -> Result<(Arc<ModelSpec>, ThinkingLevel), String> {
+        let config = &self.config;
+        let model = match (&open.definition.model, &open.owner_model) {
+            (Some(text), _) => {
+                let found =
+                    split_model(text).and_then(|(provider, id)| config.catalog.get(provider, id));
+                found.ok_or_else(|| {
+                    format!(
+                        "the model \"{text}\" of the subagent definition \"{}\" does not exist; \
+                         it must be given as provider/model-id",
+                        open.definition.name
+                    )
+                })?
+            }
+            (None, Some(model)) => Arc::clone(model),
+            (None, None) => {
+                return Err("neither the definition nor the owner session has a model".to_owned());
+            }
+        };
+        if !config.credentials.is_configured(&model.provider) {
+            return Err(format!(
+                "there is no credential for the provider \"{}\" of the model \"{}\"",
+                model.provider,
+                model.reference()
+            ));
+        }
+        let thinking = startup_thinking(
+            Some(&model),
+            ThinkingInputs {
+                flag: None,
+                pattern: open.definition.thinking,
+                session: None,
+                per_model: Some(&config.settings.model_thinking_levels),
+                saved: config.settings.default_thinking_level,
+            },
+        );
+        Ok((config.catalog.for_level(&model, thinking), thinking))
+    }
+
+    fn prompt(
+        &self,
+        cwd: &Path,
+        tools: &[ToolDefinition],
+        extra_rules: Vec<String>,
+        role: Option<&str>,
+        skills: &[Skill],
+        resources: &Resources,
+    ) -> Result<Prompt, String> {
+        let config = &self.config;
+        let project = project_dir(cwd);
+        let folders = PromptFolders {
+            project: self.trusts(cwd).then_some(project.as_path()),
+            agent_dir: &config.agent_dir,
+            cwd,
+            home: config.home.as_deref(),
+        };
+        let wish = &config.prompt;
+        let text = |error: crew_store::error::Error| error.to_string();
+        let mut addendum = addendum(&wish.append, folders).map_err(text)?;
+        addendum.extend(role.map(str::to_owned));
+        let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+        let input = PromptInput {
+            custom_base: custom_base(wish.system.as_deref(), folders).map_err(text)?,
+            addendum,
+            tools: tools.iter().map(hint).collect(),
+            extra_rules,
+            context_files: resources.context_files.clone(),
+            skills: skills::prompt_section(skills, &names),
+            cwd,
+        };
+        let sections = sections(&input).0;
+        let kept = |(name, text): (String, Option<String>)| text.map(|text| (name, text));
+        Ok(Prompt {
+            sections: sections.into_iter().filter_map(kept).collect(),
+            tools: tools.to_vec(),
+        })
+    }
+
+    /// Context files and skills of a directory, read at its first use.
+    fn resources(&self, cwd: &Path) -> Arc<Resources> {
+        let Ok(mut cached) = self.resources.lock() else {
+            return Arc::new(self.read_resources(cwd));
+        };
+        if let Some((known, resources)) = &*cached
+            && known == cwd
+        {
+            return Arc::clone(resources);
+        }
+        let resources = Arc::new(self.read_resources(cwd));
+        *cached = Some((cwd.to_owned(), Arc::clone(&resources)));
+        resources
+    }
+
+    fn read_resources(&self, cwd: &Path) -> Resources {
+        let (config, wish) = (&self.config, &self.config.prompt);
+        let (context_files, mut warnings) = if wish.no_context_files {
+            (Vec::new(), Vec::new())
+        } else {
+            context_files::load(&config.agent_dir, cwd)
+        };
+        let found = skills::discover(&Sources {
+            cwd: cwd.to_owned(),
+            project_dir: project_dir(cwd),
+            agent_dir: config.agent_dir.clone(),
+            home: config.home.clone(),
+            trusted: self.trusts(cwd),
+            discover: !wish.no_skills,
+            user_list: config.settings.skills.user.clone(),
+            project_list: config.settings.skills.project.clone(),
+            paths: wish.skills.clone(),
+        });
+        warnings.extend(found.warnings);
+        let warnings = warnings
+            .into_iter()
+            .map(|warning| format!("{}: {}", warning.path, warning.message))
+            .collect();
+        Resources { context_files, skills: found.skills, warnings }
+    }
+}
+
+/// An owner's log and where it came from.
+struct OwnerLog {
+    log: SessionLog,
+    cwd: PathBuf,
+    name: Option<String>,
+    is_new: bool,
+    context: Option<crew_store::session::project::Projection>,
+}
+
+/// A tool as the prompt names it: the first sentence of its description.
+fn hint(tool: &ToolDefinition) -> ToolHint<'_> {
+    let text = tool.description.as_str();
+    let end = text.find(". ").map_or(text.len(), |at| at + 1);
+    ToolHint { name: &tool.name, hint: &text[..end] }
+}
