@@ -14,11 +14,20 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn new(model: &ModelSpec, thinking: ThinkingLevel, now: Time) -> Answer {
+        let mut answer = Answer::without_model(thinking, now);
+        answer.message.api.clone_from(&model.api_word);
+        answer.message.provider.clone_from(&model.provider);
+        answer.message.model.clone_from(&model.id);
+        answer
+    }
+
+    /// An answer that nobody was asked for, to carry a failure of the host.
+    pub(crate) fn without_model(thinking: ThinkingLevel, now: Time) -> Answer {
         let message = AssistantMessage {
             content: Vec::new(),
-            api: model.api_word.clone(),
-            provider: model.provider.clone(),
-            model: model.id.clone(),
+            api: String::new(),
+            provider: String::new(),
+            model: String::new(),
             usage: Usage::default(),
             stop_reason: StopReason::Pending,
             timestamp: now,
@@ -94,7 +103,7 @@ impl Answer {
         message.raw_stop_reason = raw_stop_reason;
         message.duration_ms = Some(now.since(message.timestamp));
         let silent = !message.content.iter().any(says_something);
-        if silent && !after_results && stop_reason == StopReason::Stop {
+        if silent && !after_results && stop_reason != StopReason::Length {
             let error = ModelError::new(
                 ModelErrorKind::Empty,
                 "the model ended its answer without text and without a tool call",

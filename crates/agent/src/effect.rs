@@ -4,7 +4,7 @@ use crew_base::entry::Entry;
 use crew_base::id::{CallId, RunId};
 use crew_base::json::Raw;
 use crew_base::message::{SharedMessage, ToolCall, Usage};
-use crew_base::model::{ModelEvent, ModelRequest};
+use crew_base::model::{ModelEvent, ModelRequest, ThinkingLevel};
 use crew_base::session::{DeliveryId, RunEnd};
 use crew_base::tool::{ToolOutcome, ToolProgress};
 
@@ -37,8 +37,9 @@ pub enum Effect {
     Boundary,
     /// This result now stands in the record.
     Entered(DeliveryId),
-    /// This result could not be recorded and goes back (`crew.md` SAFE-4).
-    Refused(DeliveryId),
+    /// These results could not be recorded and go back, oldest first
+    /// (`crew.md` SAFE-4).
+    Refused(Vec<DeliveryId>),
     /// Tell the faces.
     Update(Update),
     /// The session run is over (`host.md` 3.1.1); the agent is idle.
@@ -142,4 +143,8 @@ pub enum Update {
     },
     /// An entry that is no message was written.
     EntryAppended(Entry),
+    /// Another thinking level is in force.
+    ThinkingLevelChanged(ThinkingLevel),
+    /// The session has another name, or none.
+    SessionInfoChanged(Option<String>),
 }

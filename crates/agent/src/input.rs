@@ -23,6 +23,8 @@ pub enum Input {
     FollowUp(Message),
     /// A message that starts nothing: held until the turn ends (`host.md` 3.4.7).
     Inject(CustomMessage),
+    /// A message that starts nothing: held until the run ends (`host.md` 3.4.8).
+    InjectAfterRun(Message),
     /// An entry that never enters the context, written at once.
     Note {
         /// What it says.

@@ -12,7 +12,7 @@ mod phase;
 mod prompt;
 mod queue;
 mod record;
-pub mod retry;
+mod retry;
 mod step;
 
 pub use effect::{Effect, Update};
@@ -21,4 +21,4 @@ pub use prompt::Prompt;
 pub use queue::{QueueMode, Queued};
 pub use record::Record;
 pub use retry::RetrySettings;
-pub use step::{Agent, Settings};
+pub use step::{Agent, Control, Settings};

@@ -143,6 +143,11 @@ impl Record {
         self.items.last().map(|item| item.entry.clone())
     }
 
+    /// Whether an entry was appended and is not known to be written.
+    pub fn may_be_unwritten(&self, entry: &EntryId) -> bool {
+        self.unconfirmed.iter().any(|appended| appended.entry == *entry)
+    }
+
     /// How many appended entries are not known to be written.
     pub(crate) fn unconfirmed(&self) -> usize {
         self.unconfirmed.len()

@@ -32,12 +32,12 @@ impl RetrySettings {
 }
 
 /// A wait, longer by a random part of up to a fifth (`product.md` P-14e).
-pub fn jittered(delay_ms: u64, ids: &mut Ids) -> u64 {
+pub(crate) fn jittered(delay_ms: u64, ids: &mut Ids) -> u64 {
     delay_ms + ids.below(delay_ms / 5 + 1)
 }
 
 /// Whether the same request may succeed later (3.6.1).
-pub fn is_transient(error: &ModelError) -> bool {
+pub(crate) fn is_transient(error: &ModelError) -> bool {
     let text = error.message.to_lowercase();
     if is_spent_quota(&text) || is_overflow(&text) {
         return false;

@@ -5,12 +5,16 @@
 //! the engine answers a boundary before it does anything else.
 
 mod answers;
+mod control;
+mod stop;
 mod tools;
+
+pub use control::Control;
 
 use std::sync::Arc;
 
 use crew_base::entry::EntryBody;
-use crew_base::id::{EntryId, Ids, SessionId};
+use crew_base::id::{Ids, SessionId};
 use crew_base::message::{CustomMessage, Message, SharedMessage};
 use crew_base::model::{CacheRetention, ModelRequest, ModelSpec, ThinkingLevel, ToolChoice};
 use crew_base::session::{DeliveryId, ResultMessage, RunEnd};
@@ -64,6 +68,7 @@ pub struct Agent {
     queue: Queue,
     phase: Phase,
     held: Vec<CustomMessage>,
+    after_run: Vec<Message>,
     /// Messages of the running loop run.
     added: Vec<SharedMessage>,
     /// Retries made since the last good answer.
@@ -97,6 +102,7 @@ impl Agent {
             queue: Queue::default(),
             phase: Phase::Idle,
             held: Vec::new(),
+            after_run: Vec::new(),
             added: Vec::new(),
             attempt: 0,
         }
@@ -195,6 +201,13 @@ impl Agent {
                 self.queue.follow_up(message);
                 step.update(self.queue.update());
             }
+            Input::InjectAfterRun(message) => {
+                if self.is_idle() {
+                    self.add(&mut step, Queued::Typed(message));
+                } else {
+                    self.after_run.push(message);
+                }
+            }
             Input::Inject(message) => {
                 if self.is_idle() {
                     self.add(&mut step, Queued::Typed(Message::Custom(message)));
@@ -288,8 +301,9 @@ impl Agent {
         }
         self.patch_prompt(step);
         step.update(Update::TurnStart);
+        let after_results = wants_more && entering.is_empty();
         self.enter(step, entering);
-        self.request(step, wants_more);
+        self.request(step, after_results);
     }
 
     /// Queued messages enter the record; typed ones leave the shown list first.
@@ -386,6 +400,11 @@ impl Agent {
         }
         let messages = std::mem::take(&mut self.added);
         step.update(Update::AgentEnd { messages, will_retry: false });
+        self.restart(step);
+    }
+
+    /// Starts another loop run with what waits.
+    fn restart(&mut self, step: &mut Step<'_>) {
         let mut starting = self.queue.take_steering(self.settings.steering);
         if starting.is_empty() {
             starting = self.queue.take_follow_up(self.settings.follow_up);
@@ -396,60 +415,11 @@ impl Agent {
 
     fn settle(&mut self, step: &mut Step<'_>, end: RunEnd) {
         self.phase = Phase::Idle;
+        for message in std::mem::take(&mut self.after_run) {
+            self.add(step, Queued::Typed(message));
+        }
         step.update(Update::AgentSettled { aborted: end == RunEnd::Aborted });
         step.out.push(Effect::Settled(end));
-    }
-
-    /// A failure of the host ends the run (`host.md` 3.1.10); the message is
-    /// told and not stored.
-    fn fail(&mut self, step: &mut Step<'_>, error: String) {
-        step.update(Update::AgentEnd {
-            messages: std::mem::take(&mut self.added),
-            will_retry: false,
-        });
-        self.settle(step, RunEnd::Failed(error));
-    }
-
-    fn append_failed(&mut self, step: &mut Step<'_>, entry: &EntryId, error: String) {
-        let Some(refused) = self.record.undo(entry) else {
-            return;
-        };
-        step.out.extend(refused.into_iter().map(Effect::Refused));
-        if self.is_idle() {
-            return;
-        }
-        self.cancel_all(step);
-        self.fail(step, error);
-    }
-
-    /// Cancels what runs without waiting for it.
-    fn cancel_all(&mut self, step: &mut Step<'_>) {
-        match &self.phase {
-            Phase::Streaming(stream) => step.out.push(Effect::Cancel { run: stream.run }),
-            Phase::Tools(batch) => tools::cancel(batch, step),
-            Phase::Idle | Phase::Boundary(_) | Phase::Backoff(_) => {}
-        }
-    }
-
-    fn abort(&mut self, step: &mut Step<'_>) {
-        match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Idle => {}
-            Phase::Streaming(stream) => self.abort_stream(step, stream),
-            Phase::Tools(mut batch) => {
-                tools::cancel(&batch, step);
-                batch.aborted = true;
-                self.phase = Phase::Tools(batch);
-            }
-            Phase::Backoff(_) => {
-                step.update(Update::RetryEnd {
-                    success: false,
-                    attempt: self.attempt,
-                    final_error: Some("the retry was cancelled".to_owned()),
-                });
-                self.settle(step, RunEnd::Aborted);
-            }
-            Phase::Boundary(then) => self.phase = Phase::Boundary(then),
-        }
     }
 
     fn tick(&mut self, step: &mut Step<'_>) {

@@ -1,10 +1,12 @@
 //! Entries of a session file (`host.md` 2.3, 2.4).
 
+mod read;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EntryId, SessionId};
 use crate::json::Raw;
-use crate::message::{Content, Message, SystemMessage, Usage};
+use crate::message::{Content, Message, Usage};
 
 /// Version of the session format that we write.
 pub const SESSION_VERSION: u32 = 3;
@@ -256,7 +258,7 @@ pub fn read_line(line: &str) -> serde_json::Result<Entry> {
     }
     let mended = crate::json::mend_surrogates(line);
     let base: Base = serde_json::from_str(&mended)?;
-    let body = read_body(&base.kind, &mended).ok().flatten();
+    let body = read::body(&base.kind, &mended).ok().flatten();
     let unknown =
         || Raw::parse(line).map_or(EntryBody::SessionInfo { name: None }, EntryBody::Unknown);
     Ok(Entry {
@@ -265,161 +267,6 @@ pub fn read_line(line: &str) -> serde_json::Result<Entry> {
         timestamp: base.timestamp.unwrap_or_default(),
         body: body.unwrap_or_else(unknown),
     })
-}
-
-fn read_body(kind: &str, line: &str) -> serde_json::Result<Option<EntryBody>> {
-    let value = match kind {
-        "message" => {
-            #[derive(Deserialize)]
-            struct Fields {
-                message: Message,
-            }
-            let Fields { message } = serde_json::from_str(line)?;
-            EntryBody::Message { message }
-        }
-        "model_change" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Fields {
-                provider: String,
-                model_id: String,
-            }
-            let Fields { provider, model_id } = serde_json::from_str(line)?;
-            EntryBody::ModelChange { provider, model_id }
-        }
-        "thinking_level_change" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Fields {
-                thinking_level: String,
-            }
-            let Fields { thinking_level } = serde_json::from_str(line)?;
-            EntryBody::ThinkingLevelChange { thinking_level }
-        }
-        "compaction" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Fields {
-                summary: String,
-                first_kept_entry_id: EntryId,
-                #[serde(default)]
-                tokens_before: u64,
-                details: Option<Raw>,
-                usage: Option<Usage>,
-                from_hook: Option<bool>,
-                system_message: Option<SystemMessage>,
-            }
-            let f: Fields = serde_json::from_str(line)?;
-            EntryBody::Compaction {
-                summary: f.summary,
-                first_kept_entry_id: f.first_kept_entry_id,
-                tokens_before: f.tokens_before,
-                details: f.details,
-                usage: f.usage,
-                from_hook: f.from_hook,
-                system_message: f.system_message.map(Message::System),
-            }
-        }
-        "branch_summary" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Fields {
-                from_id: String,
-                summary: String,
-                details: Option<Raw>,
-                usage: Option<Usage>,
-                from_hook: Option<bool>,
-            }
-            let f: Fields = serde_json::from_str(line)?;
-            EntryBody::BranchSummary {
-                from_id: f.from_id,
-                summary: f.summary,
-                details: f.details,
-                usage: f.usage,
-                from_hook: f.from_hook,
-            }
-        }
-        "context_edit" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Fields {
-                target_id: EntryId,
-                replacement: Option<Replacement>,
-            }
-            let Fields { target_id, replacement } = serde_json::from_str(line)?;
-            EntryBody::ContextEdit { target_id, replacement }
-        }
-        "custom" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Fields {
-                custom_type: String,
-                data: Option<Raw>,
-            }
-            let Fields { custom_type, data } = serde_json::from_str(line)?;
-            EntryBody::Custom { custom_type, data }
-        }
-        "custom_message" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Fields {
-                custom_type: String,
-                #[serde(default)]
-                content: Content,
-                #[serde(default)]
-                display: bool,
-                details: Option<Raw>,
-            }
-            let f: Fields = serde_json::from_str(line)?;
-            EntryBody::CustomMessage {
-                custom_type: f.custom_type,
-                content: f.content,
-                display: f.display,
-                details: f.details,
-            }
-        }
-        "label" => {
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Fields {
-                target_id: EntryId,
-                label: Option<String>,
-            }
-            let Fields { target_id, label } = serde_json::from_str(line)?;
-            EntryBody::Label { target_id, label }
-        }
-        "session_info" => {
-            #[derive(Deserialize)]
-            struct Fields {
-                name: Option<String>,
-            }
-            let Fields { name } = serde_json::from_str(line)?;
-            EntryBody::SessionInfo { name }
-        }
-        "usage" => {
-            #[derive(Deserialize)]
-            struct Fields {
-                kind: String,
-                #[serde(default)]
-                provider: String,
-                #[serde(default)]
-                model: String,
-                #[serde(default)]
-                usage: Usage,
-                note: Option<String>,
-            }
-            let f: Fields = serde_json::from_str(line)?;
-            EntryBody::Usage {
-                kind: f.kind,
-                provider: f.provider,
-                model: f.model,
-                usage: f.usage,
-                note: f.note,
-            }
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(value))
 }
 
 #[cfg(test)]

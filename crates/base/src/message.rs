@@ -5,20 +5,21 @@
 //! one form of `host.md` 2.7. Types here come from JSON text only, because
 //! opaque parts keep theirs ([`crate::json::Raw`]).
 
-use std::borrow::Cow;
-use std::fmt;
+mod read;
+
 use std::sync::Arc;
 
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
 use crate::id::CallId;
 use crate::json::{Raw, number};
 use crate::time::Time;
 use crate::tool::ToolDefinition;
 
+use read::{block_list, or_default};
+
 /// One message of a session.
+#[expect(clippy::large_enum_variant, reason = "shared behind `Arc`, see `SharedMessage`")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum Message {
@@ -503,158 +504,10 @@ impl Usage {
     }
 }
 
-// Reading. The tag of a message or block is looked up first, then the text is
-// read once more as that type: an internally tagged enum would buffer the
-// fields and lose the text of opaque ones.
-
-fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<RawValue>, D::Error> {
-    Box::<RawValue>::deserialize(deserializer)
-}
-
-fn read<'a, T: Deserialize<'a>, E: serde::de::Error>(raw: &'a RawValue) -> Result<T, E> {
-    serde_json::from_str(raw.get()).map_err(E::custom)
-}
-
-/// The tag of an object that begins with it, as ours do; saves one pass over the
-/// whole text.
-fn leading_tag<'a>(text: &'a str, begin: &str) -> Option<&'a str> {
-    let rest = text.strip_prefix(begin)?;
-    let tag = &rest[..rest.find('"')?];
-    (!tag.contains('\\')).then_some(tag)
-}
-
-impl<'de> Deserialize<'de> for Message {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Message, D::Error> {
-        #[derive(Deserialize)]
-        struct Tag {
-            role: String,
-        }
-        let raw = raw(deserializer)?;
-        let role = match leading_tag(raw.get(), r#"{"role":""#) {
-            Some(role) => Cow::Borrowed(role),
-            None => Cow::Owned(read::<Tag, D::Error>(&raw)?.role),
-        };
-        Ok(match role.as_ref() {
-            "system" => Message::System(read(&raw)?),
-            "user" => Message::User(read(&raw)?),
-            "assistant" => Message::Assistant(read(&raw)?),
-            "toolResult" => Message::ToolResult(read(&raw)?),
-            "bashExecution" => Message::BashExecution(read(&raw)?),
-            "custom" | "hookMessage" => Message::Custom(read(&raw)?),
-            "branchSummary" => Message::BranchSummary(read(&raw)?),
-            "compactionSummary" => Message::CompactionSummary(read(&raw)?),
-            other => {
-                return Err(serde::de::Error::custom(format!("unknown message role `{other}`")));
-            }
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for Block {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Block, D::Error> {
-        #[derive(Deserialize)]
-        struct Tag {
-            #[serde(rename = "type")]
-            kind: Option<String>,
-        }
-        let raw = raw(deserializer)?;
-        let other = || Raw::parse(raw.get()).unwrap_or_else(Raw::empty_object);
-        let kind = match leading_tag(raw.get(), r#"{"type":""#) {
-            Some(kind) => Some(Cow::Borrowed(kind)),
-            None => read::<Tag, D::Error>(&raw)?.kind.map(Cow::Owned),
-        };
-        Ok(match kind.as_deref() {
-            Some("text") => read::<_, D::Error>(&raw).map(Block::Text)?,
-            Some("image") => {
-                read::<_, D::Error>(&raw).map_or_else(|_| Block::Other(other()), Block::Image)
-            }
-            Some("thinking") => read::<_, D::Error>(&raw).map(Block::Thinking)?,
-            Some("toolCall") => {
-                read::<_, D::Error>(&raw).map_or_else(|_| Block::Other(other()), Block::ToolCall)
-            }
-            _ => Block::Other(other()),
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for Content {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
-        deserializer.deserialize_any(ContentVisitor)
-    }
-}
-
-/// Reads content in one pass over its text; large sessions are mostly content.
-struct ContentVisitor;
-
-const NO_CONTENT: Content = Content::Blocks(Vec::new());
-
-impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text or blocks")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-        Ok(Content::Text(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
-        let mut blocks = Vec::new();
-        while let Some(block) = seq.next_element()? {
-            blocks.push(block);
-        }
-        Ok(Content::Blocks(blocks))
-    }
-
-    fn visit_unit<E>(self) -> Result<Content, E> {
-        Ok(NO_CONTENT)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Content, E> {
-        Ok(NO_CONTENT)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Content, E> {
-        Ok(NO_CONTENT)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Content, E> {
-        Ok(NO_CONTENT)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Content, E> {
-        Ok(NO_CONTENT)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Content, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(NO_CONTENT)
-    }
-}
-
 impl Serialize for Sections {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, text)| (name, text)))
     }
-}
-
-impl<'de> Deserialize<'de> for Sections {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sections, D::Error> {
-        let map = Option::<serde_json::Map<String, serde_json::Value>>::deserialize(deserializer)?;
-        let text = |value: serde_json::Value| value.as_str().map(str::to_owned);
-        Ok(Sections(map.unwrap_or_default().into_iter().map(|(name, v)| (name, text(v))).collect()))
-    }
-}
-
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-}
-
-fn block_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Block>, D::Error> {
-    Ok(Content::deserialize(deserializer)?.blocks())
 }
 
 fn is_false(value: &bool) -> bool {

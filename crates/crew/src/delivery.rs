@@ -50,15 +50,18 @@ pub(crate) enum Payload {
 }
 
 impl Crew {
-    /// The one routing step of every settlement (DEL-1).
+    /// The one routing step of every settlement (DEL-1). What could not be
+    /// recorded earlier goes first, so that the order stays (DEL-7).
     pub(crate) fn route(&mut self, mut delivery: Delivery) {
         self.deliveries += 1;
         delivery.id = DeliveryId(self.deliveries);
-        if self.attached.as_ref() == Some(&delivery.owner) && !self.flush_pending {
-            let owner = delivery.owner.clone();
+        let owner = delivery.owner.clone();
+        let is_attached = self.attached.as_ref() == Some(&owner);
+        if is_attached && !self.queues.contains_key(&owner) {
             self.hand_over(&owner, vec![delivery]);
         } else {
-            self.queues.entry(delivery.owner.clone()).or_default().push_back(delivery);
+            self.queues.entry(owner).or_default().push_back(delivery);
+            self.flush_pending |= is_attached;
         }
     }
 
@@ -86,17 +89,18 @@ impl Crew {
                     results.push(ResultMessage { delivery: delivery.id, message });
                 }
             }
-            self.handed.push(Delivery { usage: None, ..delivery });
+            self.handed.push(delivery);
         }
         if !results.is_empty() {
             self.out.push(Effect::Deliver { owner: owner.clone(), results });
         }
     }
 
-    /// The owner's session became the one that faces show (RUN-2, DEL-8).
+    /// The owner's session became the one that faces show (RUN-2, DEL-8), or
+    /// the person is active in it again.
     pub fn attach(&mut self, owner: &SessionId) {
         self.attached = Some(owner.clone());
-        self.flush_pending = self.queues.get(owner).is_some_and(|queue| !queue.is_empty());
+        self.flush_pending = self.queues.contains_key(owner);
     }
 
     /// It no longer is; another one that is bound stays bound (RUN-3). What
@@ -106,20 +110,23 @@ impl Crew {
             self.attached = None;
             self.flush_pending = false;
         }
-        let (back, stay): (Vec<_>, Vec<_>) =
-            self.handed.drain(..).partition(|delivery| delivery.owner == *owner);
-        self.handed = stay;
+        let back = self.take_handed(owner);
         self.put_back(owner, back);
     }
 
-    fn put_back(&mut self, owner: &SessionId, deliveries: Vec<Delivery>) {
-        if deliveries.is_empty() {
+    fn take_handed(&mut self, owner: &SessionId) -> Vec<Delivery> {
+        self.handed.extract_if(.., |delivery| delivery.owner == *owner).collect()
+    }
+
+    /// Puts these where they were, in the order they settled. Invariant: an
+    /// empty queue does not exist.
+    fn put_back(&mut self, owner: &SessionId, back: Vec<Delivery>) {
+        if back.is_empty() {
             return;
         }
         let queue = self.queues.entry(owner.clone()).or_default();
-        for delivery in deliveries.into_iter().rev() {
-            queue.push_front(delivery);
-        }
+        queue.extend(back);
+        queue.make_contiguous().sort_by_key(|delivery| delivery.id);
     }
 
     /// Whether [`Crew::flush`] is due on a later turn of the scheduler.
@@ -155,9 +162,11 @@ impl Crew {
         }
     }
 
-    /// The record could not take it: back to the front of the owner's queue,
-    /// sent at the next activation (SAFE-4, OP-29).
-    pub fn refused(&mut self, refused: &[DeliveryId]) {
+    /// The record of a session could not take these: back to the front of their
+    /// owner's queue with all that was handed to it after them, sent at the next
+    /// activation, prompt or settlement (SAFE-4, OP-29). A fork that adopted
+    /// them meanwhile gets them at once.
+    pub fn refused(&mut self, session: &SessionId, refused: &[DeliveryId]) {
         let mut back = Vec::new();
         for id in refused {
             if let Some(at) = self.recorded.iter().position(|delivery| delivery.id == *id) {
@@ -165,6 +174,11 @@ impl Crew {
             }
         }
         let Some(owner) = back.first().map(|delivery| delivery.owner.clone()) else { return };
+        if owner == *session {
+            back.extend(self.take_handed(&owner));
+        } else {
+            self.flush_pending |= self.attached.as_ref() == Some(&owner);
+        }
         self.put_back(&owner, back);
     }
 
@@ -174,10 +188,12 @@ impl Crew {
         queued + self.handed.iter().filter(|delivery| delivery.owner == *owner).count()
     }
 
-    /// Whether nothing is in flight and nothing is undelivered for an owner
-    /// (`product.md` P-6).
+    /// Whether nothing is in flight and nothing on its way to the attached
+    /// owner (`product.md` P-6). What its record refused is not on its way:
+    /// waiting for it would never end.
     pub fn is_quiet(&self, owner: &SessionId) -> bool {
-        self.undelivered(owner) == 0
+        !self.flush_pending
+            && !self.handed.iter().any(|delivery| delivery.owner == *owner)
             && !self.open_of(owner).any(|subagent| subagent.status == crate::Status::Running)
     }
 }

@@ -10,8 +10,8 @@ use crew_base::json::Raw;
 use crew_base::message::{Message, Usage};
 use crew_base::session::{DeliveryId, RunEnd};
 use crew_base::time::Time;
-use crew_cycle::report::FOLLOW_UP;
-use crew_cycle::{Cycle, Report, Verdict};
+use crew_cycle::report::{FOLLOW_UP, Report};
+use crew_cycle::{Cycle, Verdict};
 
 use crate::activity::Activity;
 use crate::assignment::{self, Assignment};
@@ -166,12 +166,7 @@ impl Crew {
         if self.subagents[at].status != Status::Running {
             return;
         }
-        if let RunEnd::Failed(error) = end {
-            let text = self.subagents[at].cycle.told(error);
-            self.settle_error(now, at, text);
-            return;
-        }
-        match self.subagents[at].cycle.judge() {
+        match self.subagents[at].cycle.judge(end) {
             Verdict::Accepted(report) => self.settle_report(now, at, report),
             Verdict::FollowUp => {
                 let text = FOLLOW_UP.to_owned();

@@ -337,10 +337,9 @@ impl Crew {
         if !stays.is_empty() {
             self.queues.insert(previous.clone(), stays);
         }
-        let target = self.queues.entry(owner.session.clone()).or_default();
         for mut delivery in follows {
             delivery.owner = owner.session.clone();
-            target.push_back(delivery);
+            self.queues.entry(owner.session.clone()).or_default().push_back(delivery);
         }
     }
 }

@@ -7,5 +7,4 @@
 pub mod report;
 mod step;
 
-pub use report::Report;
 pub use step::{Cycle, Facts, Verdict};

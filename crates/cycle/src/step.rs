@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crew_base::id::CallId;
 use crew_base::limits::EXCERPT_CHARS_MAX;
 use crew_base::message::{AssistantMessage, Message, StopReason};
+use crew_base::session::RunEnd;
 use crew_base::text::{excerpt, is_blank};
 
 use crate::report::{REPORT_TOOL, Report};
@@ -91,27 +92,36 @@ impl Cycle {
         &self.facts
     }
 
-    /// Judges the state at the end of the prompt call.
-    pub fn judge(&mut self) -> Verdict {
-        if let Some(last) = &self.last {
-            match last.stop_reason {
-                StopReason::Error => {
-                    let error = last.error.as_deref().unwrap_or("the model request failed");
-                    return Verdict::Failed(self.told(error));
-                }
-                StopReason::Aborted => {
-                    let reason = last.error.as_deref().unwrap_or("the run was aborted");
-                    return Verdict::Aborted(reason.to_owned());
-                }
-                StopReason::Stop
-                | StopReason::Length
-                | StopReason::ToolUse
-                | StopReason::Pending
-                | StopReason::Deferred => {}
+    /// Judges the state at the end of the prompt call, which ended so. An
+    /// abort between two answers leaves none that says so (RUN-11).
+    pub fn judge(&mut self, end: &RunEnd) -> Verdict {
+        let last_error = self.last.as_ref().and_then(|last| last.error.as_deref());
+        let stop_reason = self.last.as_ref().map(|last| last.stop_reason);
+        match (end, stop_reason) {
+            (RunEnd::Failed(error), _) => return Verdict::Failed(self.told(error)),
+            (RunEnd::Aborted, _) | (RunEnd::Ended, Some(StopReason::Aborted)) => {
+                let was_cut = stop_reason == Some(StopReason::Aborted);
+                let reason = last_error.filter(|_| was_cut).unwrap_or("the run was aborted");
+                return Verdict::Aborted(reason.to_owned());
             }
-            if let Some(report) = last.accepted() {
-                return Verdict::Accepted(report);
+            (RunEnd::Ended, Some(StopReason::Error)) => {
+                let error = last_error.unwrap_or("the model request failed");
+                return Verdict::Failed(self.told(error));
             }
+            (
+                RunEnd::Ended,
+                None
+                | Some(
+                    StopReason::Stop
+                    | StopReason::Length
+                    | StopReason::ToolUse
+                    | StopReason::Pending
+                    | StopReason::Deferred,
+                ),
+            ) => {}
+        }
+        if let Some(report) = self.last.as_ref().and_then(Ending::accepted) {
+            return Verdict::Accepted(report);
         }
         if std::mem::replace(&mut self.followed_up, true) {
             return Verdict::Failed(self.told(

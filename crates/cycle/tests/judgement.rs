@@ -3,7 +3,9 @@
 
 use crew_base::json::{Raw, from_text};
 use crew_base::message::Message;
-use crew_cycle::{Cycle, Report, Verdict};
+use crew_base::session::RunEnd;
+use crew_cycle::report::Report;
+use crew_cycle::{Cycle, Verdict};
 
 /// Feeds a script: `text`, `report`, `bad report`, `read`, joined by `+` for
 /// one answer; an ending in parentheses sets the stop reason.
@@ -49,7 +51,7 @@ fn check(script: &[&str], expected: &str) {
     let mut verdicts = Vec::new();
     for answer in script {
         if *answer == "|" {
-            verdicts.push(match cycle.judge() {
+            verdicts.push(match cycle.judge(&RunEnd::Ended) {
                 Verdict::Accepted(report) => {
                     assert_eq!(report, Report::Completed { report: "R".into() });
                     "accepted".to_owned()

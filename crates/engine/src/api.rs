@@ -5,7 +5,7 @@ use crew_base::id::SessionId;
 use crew_base::message::Message;
 
 pub use crew_agent::{
-    Loaded, Prompt, QueueMode, RetrySettings, Settings, Update as SessionUpdate,
+    Control, Loaded, Prompt, QueueMode, RetrySettings, Settings, Update as SessionUpdate,
 };
 pub use crew_base::session::RunEnd;
 pub use crew_crew::tools::{
@@ -46,6 +46,14 @@ pub enum Command {
     Abort(SessionId),
     /// Stops every subagent of an owner.
     AbortCrew(SessionId, AbortOrigin),
+    /// Changes something of a session.
+    Control(SessionId, Control),
+    /// A message that starts nothing; enters when the run has ended.
+    Inject(SessionId, Message),
+    /// Leaves an owner: aborts its run and closes the session. Its crew goes
+    /// on; results wait until it is opened again. Answered once the aborted
+    /// turn is recorded (`host.md` 2.8.8).
+    Leave(SessionId),
     /// Closes the subagents that await an owner (`product.md` P-6).
     CloseAwaiting(SessionId),
     /// Ends everything.

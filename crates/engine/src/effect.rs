@@ -1,7 +1,7 @@
 //! What the engine wants done. Contract of the shell: `style.md` 3.
 
 use crew_base::entry::Entry;
-use crew_base::id::{RunId, SessionId};
+use crew_base::id::{EntryId, RunId, SessionId};
 use crew_base::message::ToolCall;
 use crew_base::model::ModelRequest;
 use crew_crew::OpenChild;
@@ -90,4 +90,12 @@ pub enum Source {
     },
     /// A file.
     File(String),
+    /// A copy of another session's file up to an entry; without one, of
+    /// nothing (`host.md` 2.8.4).
+    Branch {
+        /// The file that is copied.
+        file: String,
+        /// The last entry that is kept.
+        leaf: Option<EntryId>,
+    },
 }

@@ -6,6 +6,7 @@
 //! `step` for how an event is taken, `route` for where it goes.
 
 pub mod api;
+mod control;
 mod effect;
 mod event;
 mod route;

@@ -4,7 +4,7 @@ use crew_agent::{Effect as AgentEffect, Input, Update as SessionUpdate};
 use crew_base::definition::Discovery;
 use crew_base::id::{RunId, SessionId};
 use crew_base::message::{Message, ToolCall};
-use crew_base::session::RunEnd;
+use crew_base::session::{DeliveryId, RunEnd};
 use crew_base::tool::ToolOutcome;
 use crew_crew::Effect as CrewEffect;
 use crew_cycle::report;
@@ -31,6 +31,12 @@ impl Engine {
             let proceed = Input::Proceed(status.into_iter().collect());
             effects.extend(session.agent.step(self.now, &mut self.ids, proceed));
         }
+        self.after_agent(id, effects);
+    }
+
+    /// Keeps the timer of a session and routes what its agent wants.
+    pub(crate) fn after_agent(&mut self, id: &SessionId, effects: Vec<AgentEffect>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
         let timer = session.agent.deadline();
         if timer != session.timer {
             if let Some(old) = std::mem::replace(&mut session.timer, timer) {
@@ -41,6 +47,9 @@ impl Engine {
         self.route_agent(id, effects);
     }
 
+    /// Carries out what one session asked for, in its order. What the crew
+    /// makes of it waits until then: it may feed this very session, whose
+    /// earlier entries must be written first.
     pub(crate) fn route_agent(&mut self, id: &SessionId, effects: Vec<AgentEffect>) {
         let Some(role) = self.sessions.get(id).map(|session| session.role) else { return };
         for effect in effects {
@@ -57,11 +66,8 @@ impl Engine {
                 AgentEffect::RunTool { run, call } => self.run_tool(id, role, run, call),
                 AgentEffect::Cancel { run } => self.cancel(id, run),
                 AgentEffect::Boundary => {}
-                AgentEffect::Entered(delivery) => {
-                    self.crew.entered(delivery);
-                    self.route_crew();
-                }
-                AgentEffect::Refused(delivery) => self.crew.refused(&[delivery]),
+                AgentEffect::Entered(delivery) => self.crew.entered(delivery),
+                AgentEffect::Refused(deliveries) => self.refused(id, &deliveries),
                 AgentEffect::Update(update) => self.session_update(id, role, update),
                 AgentEffect::Settled(end) => self.settled(id, role, &end),
             }
@@ -83,7 +89,6 @@ impl Engine {
             SessionUpdate::ToolStart { call, name, arguments } => {
                 let home = self.config.home.as_deref();
                 self.crew.child_tool_started(id, call, name, arguments, home);
-                self.route_crew();
             }
             SessionUpdate::ToolEnd { call, outcome, .. } => {
                 self.crew.child_tool_ended(id, call, outcome);
@@ -99,6 +104,8 @@ impl Engine {
             | SessionUpdate::QueueUpdate { .. }
             | SessionUpdate::RetryStart { .. }
             | SessionUpdate::RetryEnd { .. }
+            | SessionUpdate::ThinkingLevelChanged(_)
+            | SessionUpdate::SessionInfoChanged(_)
             | SessionUpdate::EntryAppended(_) => {}
         }
     }
@@ -113,10 +120,7 @@ impl Engine {
             return;
         }
         match role {
-            Role::Child => {
-                self.crew.child_settled(self.now, id, end);
-                self.route_crew();
-            }
+            Role::Child => self.crew.child_settled(self.now, id, end),
             Role::Owner => {
                 if let RunEnd::Failed(error) = end {
                     let error = error.clone();
@@ -140,7 +144,6 @@ impl Engine {
             Role::Owner if crew_crew::tools::is_owner_tool(&call.name) => {
                 let outcome = self.call_crew(id, &call, &Discovery::default());
                 self.feed(id, Input::ToolEnded { run, outcome });
-                self.route_crew();
             }
             Role::Child if call.name == report::REPORT_TOOL => {
                 let outcome = report::run(&call.arguments);
@@ -176,8 +179,6 @@ impl Engine {
             let outcome = self.call_crew(&waiting.session, &call, discovery);
             self.feed(&waiting.session, Input::ToolEnded { run, outcome });
         }
-        // After the owner's next request, so that a fan-out delays it by nothing.
-        self.route_crew();
     }
 
     fn cancel(&mut self, id: &SessionId, run: RunId) {
@@ -191,7 +192,18 @@ impl Engine {
         self.out.push(Effect::Cancel { session: id.clone(), run });
     }
 
-    /// Carries out what the crew asked for; that may make it ask for more.
+    /// Results that were not written go back, and those that wait behind them
+    /// in the agent too, so that their order stays.
+    fn refused(&mut self, id: &SessionId, deliveries: &[DeliveryId]) {
+        if let Some(session) = self.sessions.get_mut(id) {
+            drop(session.agent.take_results());
+        }
+        self.crew.refused(id, deliveries);
+    }
+
+    /// Carries out what the crew asked for; that may make it ask for more. It
+    /// comes last in a step: the owner's next request stands before the
+    /// openings of a fan-out, which delays it by nothing.
     pub(crate) fn route_crew(&mut self) {
         loop {
             let effects = self.crew.take_effects();

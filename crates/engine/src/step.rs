@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crew_agent::{Agent, Input, Loaded, Settings};
+use crew_agent::{Agent, Input, Loaded, Prompt, Settings};
 use crew_base::entry::EntryBody;
-use crew_base::id::{Ids, RunId, SessionId};
+use crew_base::id::{EntryId, Ids, RunId, SessionId};
 use crew_base::limits::SHUTDOWN_GRACE_MS;
 use crew_base::message::{CustomMessage, ToolCall};
 use crew_base::time::Time;
-use crew_base::tool::ToolOutcome;
+use crew_base::tool::{ToolDefinition, ToolOutcome};
 use crew_crew::{Crew, Ending, Owner};
+use crew_cycle::report;
 
 use crate::api::{Command, CommandId, Refusal, SubagentView, Update};
 use crate::effect::{Effect, OpenPlan, Source};
@@ -38,6 +39,10 @@ pub struct Engine {
     pub(crate) discoveries: BTreeMap<RunId, Discovering>,
     /// A discovery of this very step, which later calls may share (CAT-8).
     pub(crate) joinable: Option<RunId>,
+    /// Owners that are being left, and who asked for it.
+    pub(crate) leaving: BTreeMap<SessionId, CommandId>,
+    /// Files of owners that were left, for adoption by a fork (OWN-4).
+    pub(crate) left_files: BTreeMap<SessionId, String>,
     pub(crate) quitting: Option<Time>,
     pub(crate) exited: bool,
     pub(crate) was_at_rest: bool,
@@ -94,6 +99,8 @@ impl Engine {
             timers: BTreeSet::new(),
             discoveries: BTreeMap::new(),
             joinable: None,
+            leaving: BTreeMap::new(),
+            left_files: BTreeMap::new(),
             quitting: None,
             exited: false,
             was_at_rest: false,
@@ -125,10 +132,11 @@ impl Engine {
             }
             Event::Discovered { run, discovery } => self.discovered(run, &discovery),
             Event::AppendFailed { session, entry, error } => {
-                self.feed(&session, Input::AppendFailed { entry, error });
+                self.append_failed(&session, entry, error);
             }
             Event::Tick => self.tick(),
         }
+        self.route_crew();
         self.rest();
         std::mem::take(&mut self.out)
     }
@@ -178,7 +186,7 @@ impl Engine {
     }
 
     fn command(&mut self, id: CommandId, command: Command) {
-        if self.quitting.is_some() {
+        if self.quitting.is_some() || self.exited {
             self.answer(id, Err(Refusal::Ending));
             return;
         }
@@ -195,6 +203,8 @@ impl Engine {
                 // The answer precedes the run's first event (`host.md` 7.3.3).
                 self.answer(id, allowed);
                 if starts {
+                    // What the record refused earlier gets another try (OP-29).
+                    self.crew.attach(&session);
                     self.feed(&session, Input::Prompt(vec![message]));
                 }
                 return;
@@ -202,15 +212,19 @@ impl Engine {
             Command::Steer(session, message) => self.queue(&session, Input::Steer(message)),
             Command::FollowUp(session, message) => self.queue(&session, Input::FollowUp(message)),
             Command::Abort(session) => self.queue(&session, Input::Abort),
-            Command::AbortCrew(session, origin) => {
-                self.crew.abort_all(self.now, &session, origin);
-                self.route_crew();
-                Ok(())
+            Command::Control(session, control) => self.control(&session, control),
+            Command::Inject(session, message) => {
+                self.queue(&session, Input::InjectAfterRun(message))
             }
+            Command::Leave(session) => {
+                self.leave(id, &session);
+                return;
+            }
+            Command::AbortCrew(session, origin) => self.open_owner(&session).map(|()| {
+                self.crew.abort_all(self.now, &session, origin);
+            }),
             Command::CloseAwaiting(session) => {
-                self.crew.close_awaiting(&session);
-                self.route_crew();
-                Ok(())
+                self.open_owner(&session).map(|()| self.crew.close_awaiting(&session))
             }
             Command::Quit => {
                 self.quit();
@@ -220,7 +234,7 @@ impl Engine {
         self.answer(id, result);
     }
 
-    fn answer(&mut self, command: CommandId, result: Result<(), Refusal>) {
+    pub(crate) fn answer(&mut self, command: CommandId, result: Result<(), Refusal>) {
         self.out.push(Effect::Update(Update::Answered { command, result }));
     }
 
@@ -231,6 +245,18 @@ impl Engine {
         source: Source,
         adopts: Option<SessionId>,
     ) {
+        match self.sessions.get(&session) {
+            Some(known) if matches!(known.state, State::Opening { .. }) => {
+                self.answer(id, Err(Refusal::Busy));
+                return;
+            }
+            Some(_) => {
+                let attached = self.attach(&session);
+                self.answer(id, attached);
+                return;
+            }
+            None => {}
+        }
         let state = State::Opening { command: Some(id), adopts };
         let mut settings = self.config.settings.clone();
         settings.outgoing = crew_crew::mention::outgoing;
@@ -246,7 +272,6 @@ impl Engine {
         match (session.role, result) {
             (Role::Child, Err(error)) => {
                 self.crew.open_failed(self.now, id, &error);
-                self.route_crew();
             }
             (Role::Owner, Err(error)) => {
                 self.sessions.remove(id);
@@ -258,10 +283,14 @@ impl Engine {
                 let model = opened.model.as_ref().map(|model| model.reference());
                 self.install(id, *opened);
                 self.crew.opened(id, model.as_deref().unwrap_or_default());
-                self.route_crew();
             }
             (Role::Owner, Ok(opened)) => {
                 self.install(id, *opened);
+                // First, so that what the old session was handed and has not
+                // recorded is adopted too (`product.md` P-14c).
+                if let Some(shown) = self.attached.clone() {
+                    self.detach(&shown).ok();
+                }
                 if let Some(previous) = adopts {
                     self.adopt(&previous, id);
                 }
@@ -284,7 +313,7 @@ impl Engine {
         if let Some(model) = opened.model {
             session.agent.use_model(model, opened.thinking);
         }
-        session.agent.want_prompt(opened.prompt);
+        session.agent.want_prompt(prompt_of(session.role, opened.prompt));
         session.file = opened.file;
         session.state = State::Open;
         let effects = session.agent.open(self.now, &mut self.ids, opened.is_new, has_level);
@@ -306,17 +335,22 @@ impl Engine {
     }
 
     fn adopt(&mut self, previous: &SessionId, id: &SessionId) {
-        let file = self.sessions.get(previous).and_then(|session| session.file.clone());
+        let open = self.sessions.get(previous).and_then(|session| session.file.clone());
+        let file = open.or_else(|| self.left_files.get(previous).cloned());
         if let (Some(file), Some(owner)) = (file, self.owner(id)) {
             self.crew.adopt(previous, &file, &owner);
         }
     }
 
-    fn attach(&mut self, id: &SessionId) -> Result<(), Refusal> {
+    fn open_owner(&self, id: &SessionId) -> Result<(), Refusal> {
         match self.sessions.get(id) {
-            Some(session) if session.role == Role::Owner && session.is_open() => {}
-            Some(_) | None => return Err(Refusal::UnknownSession),
+            Some(session) if session.role == Role::Owner && session.is_open() => Ok(()),
+            Some(_) | None => Err(Refusal::UnknownSession),
         }
+    }
+
+    fn attach(&mut self, id: &SessionId) -> Result<(), Refusal> {
+        self.open_owner(id)?;
         if let Some(other) = self.attached.clone().filter(|other| other != id) {
             self.detach(&other)?;
         }
@@ -326,7 +360,7 @@ impl Engine {
         Ok(())
     }
 
-    fn detach(&mut self, id: &SessionId) -> Result<(), Refusal> {
+    pub(crate) fn detach(&mut self, id: &SessionId) -> Result<(), Refusal> {
         if self.attached.as_ref() != Some(id) {
             return Err(Refusal::NotAttached);
         }
@@ -356,7 +390,7 @@ impl Engine {
         Ok(())
     }
 
-    fn attached_agent(&self, id: &SessionId) -> Result<&Agent, Refusal> {
+    pub(crate) fn attached_agent(&self, id: &SessionId) -> Result<&Agent, Refusal> {
         let session = self.sessions.get(id).ok_or(Refusal::UnknownSession)?;
         if self.attached.as_ref() == Some(id) {
             Ok(&session.agent)
@@ -377,11 +411,23 @@ impl Engine {
         }
         if self.crew.flush_is_pending() {
             self.crew.flush(self.now);
-            self.route_crew();
         }
         if self.quitting.is_some_and(|until| until <= self.now) {
             let left: Vec<_> = self.sessions.keys().cloned().collect();
-            left.iter().for_each(|id| self.dispose(id));
+            left.iter().for_each(|id| self.finish_closing(id));
+        }
+    }
+
+    /// Takes back an entry; a run that wrote it tells so itself, an idle owner
+    /// is told of here.
+    fn append_failed(&mut self, id: &SessionId, entry: EntryId, error: String) {
+        let is_told = |session: &Session| {
+            session.agent.is_idle() && session.agent.record().may_be_unwritten(&entry)
+        };
+        let tell = self.attached.as_ref() == Some(id) && self.sessions.get(id).is_some_and(is_told);
+        self.feed(id, Input::AppendFailed { entry, error: error.clone() });
+        if tell {
+            self.out.push(Effect::Update(Update::RunFailed { session: id.clone(), error }));
         }
     }
 
@@ -430,8 +476,14 @@ impl Engine {
         if let Some(at) = session.timer {
             self.timers.remove(&(at, id.clone()));
         }
+        if let State::Opening { command: Some(command), .. } = session.state {
+            self.answer(command, Err(Refusal::Ending));
+        }
         self.discoveries.retain(|_, waiting| waiting.session != *id);
         self.out.push(Effect::CloseSession { session: id.clone() });
+        if let Some(command) = self.leaving.remove(id) {
+            self.answer(command, Ok(()));
+        }
     }
 
     /// Tells once when the attached owner came to rest, and when all is over.
@@ -471,6 +523,22 @@ impl Session {
         let state = State::Opening { command: None, adopts: None };
         Session { agent, role: Role::Child, state, file: None, timer: None }
     }
+}
+
+/// The tools that a role may have, whatever the shell prepared (`crew.md`
+/// TOOL-1, ISO-2, ISO-3).
+fn prompt_of(role: Role, mut prompt: Prompt) -> Prompt {
+    let is_report = |tool: &ToolDefinition| tool.name == report::REPORT_TOOL;
+    match role {
+        Role::Owner => prompt.tools.retain(|tool| !is_report(tool)),
+        Role::Child => {
+            prompt.tools.retain(|tool| !crew_crew::tools::is_owner_tool(&tool.name));
+            if !prompt.tools.iter().any(is_report) {
+                prompt.tools.push(report::definition());
+            }
+        }
+    }
+    prompt
 }
 
 /// The error outcome of a call that ended before it ran.

@@ -7,9 +7,11 @@
 pub mod clock;
 pub mod guard;
 mod perform;
+mod query;
 mod run;
 mod tasks;
 mod workspace;
 
+pub use query::{Answer, Query, QueryError, SessionTotals, State};
 pub use run::{Handle, Notice, Parts, Updates, start};
 pub use workspace::{ModelWish, PromptWish, SessionPlace, ToolWish, Workspace, WorkspaceConfig};

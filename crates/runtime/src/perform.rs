@@ -43,6 +43,7 @@ impl Loop {
             scope: None,
             cancel: CancellationToken::new(),
             runs: HashMap::new(),
+            command: None,
             failed: None,
         };
         self.sessions.insert(session.clone(), live);

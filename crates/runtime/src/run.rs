@@ -14,11 +14,13 @@ use crew_engine::api::{Command, CommandId, Update};
 use crew_engine::{Engine, Event};
 use crew_model::Model;
 use crew_store::session::log::SessionLog;
+use crew_tools::{ChunkSink, UserCommandOutcome};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock;
+use crate::query::{Answer, Query, Reply};
 use crate::workspace::{Prepared, Scope, Workspace};
 
 /// What a running host is made of.
@@ -45,8 +47,12 @@ impl Handle {
     /// of the host nothing happens.
     pub fn send(&self, command: Command) -> CommandId {
         let id = CommandId(self.commands.fetch_add(1, Ordering::Relaxed) + 1);
-        let _ = self.inputs.send(Input::Event(Event::Command(id, command)));
+        self.input(Input::Event(Event::Command(id, command)));
         id
+    }
+
+    pub(crate) fn input(&self, input: Input) {
+        let _ = self.inputs.send(input);
     }
 }
 
@@ -92,6 +98,21 @@ pub(crate) enum Input {
         session: SessionId,
         result: Box<Result<Prepared, String>>,
     },
+    Ask {
+        session: SessionId,
+        query: Query,
+        reply: Reply<Answer>,
+    },
+    RunCommand {
+        session: SessionId,
+        command: String,
+        exclude: bool,
+        chunks: ChunkSink,
+        reply: Reply<UserCommandOutcome>,
+    },
+    AbortCommand {
+        session: SessionId,
+    },
     /// A tool or stream is over and need not be cancelled any more.
     Over {
         session: SessionId,
@@ -109,6 +130,8 @@ pub(crate) struct Live {
     pub(crate) cancel: CancellationToken,
     /// What runs, by run.
     pub(crate) runs: HashMap<RunId, CancellationToken>,
+    /// The command of the person that runs, until it is cancelled or over.
+    pub(crate) command: Option<CancellationToken>,
     /// The entry that could not be written and of which the engine does not
     /// know yet: nothing behind it starts (`style.md` 3).
     pub(crate) failed: Option<EntryId>,
@@ -181,6 +204,11 @@ impl Loop {
         match input {
             Input::Event(event) => self.step(event),
             Input::Prepared { session, result } => self.prepared(session, *result),
+            Input::Ask { session, query, reply } => self.ask(&session, query, reply),
+            Input::RunCommand { session, command, exclude, chunks, reply } => {
+                self.run_command(session, command, exclude, chunks, reply);
+            }
+            Input::AbortCommand { session } => self.abort_command(&session),
             Input::Over { session, run } => {
                 if let Some(live) = self.sessions.get_mut(&session) {
                     live.runs.remove(&run);

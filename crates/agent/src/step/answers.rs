@@ -41,11 +41,11 @@ impl Agent {
                     self.failed(step, error);
                     return;
                 }
-                ModelEvent::Started => announce(step, stream),
+                ModelEvent::Started => stream.announce(step),
                 ModelEvent::BlockStart { .. }
                 | ModelEvent::BlockDelta { .. }
                 | ModelEvent::BlockEnd { .. } => {
-                    announce(step, stream);
+                    stream.announce(step);
                     if let Some(model) = &self.model {
                         stream.answer.take(model, &event);
                     }
@@ -65,7 +65,7 @@ impl Agent {
         let Some(mut stream) = self.take_stream() else {
             return;
         };
-        announce(step, &mut stream);
+        stream.announce(step);
         let (message, error) = stream.answer.finish(step.now, reason, raw, stream.after_results);
         if let Some(error) = error {
             let message = self.store(step, message);
@@ -84,7 +84,7 @@ impl Agent {
         let Some(mut stream) = self.take_stream() else {
             return;
         };
-        announce(step, &mut stream);
+        stream.announce(step);
         let mut message = stream.answer.broken(step.now, StopReason::Error, error.message.clone());
         message.raw_stop_reason.clone_from(&error.raw_stop_reason);
         let message = self.store(step, message);
@@ -93,7 +93,7 @@ impl Agent {
 
     pub(super) fn abort_stream(&mut self, step: &mut Step<'_>, mut stream: Stream) {
         step.out.push(Effect::Cancel { run: stream.run });
-        announce(step, &mut stream);
+        stream.announce(step);
         let text = "the request was aborted".to_owned();
         let message = stream.answer.broken(step.now, StopReason::Aborted, text);
         let message = self.store(step, message);
@@ -152,10 +152,13 @@ impl Agent {
     }
 }
 
-fn announce(step: &mut Step<'_>, stream: &mut Stream) {
-    if !stream.announced {
-        stream.announced = true;
-        let pending = Message::Assistant(stream.answer.pending());
-        step.update(Update::MessageStart(Arc::new(pending)));
+impl Stream {
+    /// Tells the answer once, empty (`host.md` 3.1.4).
+    pub(super) fn announce(&mut self, step: &mut Step<'_>) {
+        if !self.announced {
+            self.announced = true;
+            let pending = Message::Assistant(self.answer.pending());
+            step.update(Update::MessageStart(Arc::new(pending)));
+        }
     }
 }

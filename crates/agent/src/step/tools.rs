@@ -150,7 +150,12 @@ pub(super) fn cancel(batch: &Batch, step: &mut Step<'_>) {
     }
 }
 
-fn ended(step: &mut Step<'_>, call: &ToolCall, outcome: &ToolOutcome, duration_ms: Option<u64>) {
+pub(super) fn ended(
+    step: &mut Step<'_>,
+    call: &ToolCall,
+    outcome: &ToolOutcome,
+    duration_ms: Option<u64>,
+) {
     step.update(Update::ToolEnd {
         call: call.id.clone(),
         name: call.name.clone(),

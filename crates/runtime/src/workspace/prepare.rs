@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crew_base::entry::{Header, HeaderKind, SESSION_VERSION};
-use crew_base::id::SessionId;
+use crew_base::id::{EntryId, SessionId};
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_base::time::Time;
 use crew_base::tool::ToolDefinition;
@@ -17,6 +17,7 @@ use crew_store::context_files::{self, ContextFile};
 use crew_store::definitions::split_model;
 use crew_store::paths::{child_folder, project_dir, session_file_name};
 use crew_store::resources::Sources;
+use crew_store::session::copy::copy_branch;
 use crew_store::session::log::{Plan, SessionLog};
 use crew_store::session::open::{Opened as OpenedLog, open};
 use crew_store::skills::{self, Skill};
@@ -51,6 +52,9 @@ impl Workspace {
             }
             OpenPlan::Owner { session, source: Source::File(path) } => {
                 self.resume(&session, Path::new(&path), now)
+            }
+            OpenPlan::Owner { session, source: Source::Branch { file, leaf } } => {
+                self.branch(&session, Path::new(&file), leaf.as_ref(), now)
             }
             OpenPlan::Child(open) => {
                 let parent = parent.ok_or("its owner session is no longer open")?;
@@ -97,6 +101,32 @@ impl Workspace {
             .collect();
         let is_new = log.index().entries().is_empty();
         self.owner(OwnerLog { log, cwd, name: None, is_new, context: Some(context) }, warnings)
+    }
+
+    /// Copies a branch of another session (`host.md` 2.8.4).
+    fn branch(
+        &self,
+        session: &SessionId,
+        file: &Path,
+        leaf: Option<&EntryId>,
+        now: Time,
+    ) -> Result<Prepared, String> {
+        let text = |error: crew_store::error::Error| error.to_string();
+        let fresh = Self::header(session, &self.config.cwd, None, now);
+        let source = open(file, fresh, false).map_err(text)?.log;
+        let cwd = PathBuf::from(&source.header().cwd);
+        let header = Self::header(session, &cwd, Some(file), now);
+        let path = match &self.config.sessions {
+            SessionPlace::Folder(folder) => {
+                let beside = file.parent().unwrap_or(&folder.path);
+                Some(beside.join(session_file_name(&header)))
+            }
+            SessionPlace::Memory => None,
+        };
+        let log = copy_branch(&source, leaf, Plan { header, path, lock: true }).map_err(text)?;
+        let context = log.project(log.last()).map_err(text)?;
+        let is_new = log.index().entries().is_empty();
+        self.owner(OwnerLog { log, cwd, name: None, is_new, context: Some(context) }, Vec::new())
     }
 
     fn owner(&self, owner: OwnerLog, mut warnings: Vec<String>) -> Result<Prepared, String> {
