@@ -20,5 +20,5 @@ pub use input::{Input, Loaded};
 pub use prompt::Prompt;
 pub use queue::{QueueMode, Queued};
 pub use record::Record;
-pub use retry::RetrySettings;
+pub use retry::{RetrySettings, is_spent_quota, jittered};
 pub use step::{Agent, Control, Settings};

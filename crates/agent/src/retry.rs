@@ -32,7 +32,7 @@ impl RetrySettings {
 }
 
 /// A wait, longer by a random part of up to a fifth (`product.md` P-14e).
-pub(crate) fn jittered(delay_ms: u64, ids: &mut Ids) -> u64 {
+pub fn jittered(delay_ms: u64, ids: &mut Ids) -> u64 {
     delay_ms + ids.below(delay_ms / 5 + 1)
 }
 
@@ -63,8 +63,9 @@ pub(crate) fn is_transient(error: &ModelError) -> bool {
     }
 }
 
-/// Quota and billing (3.6.6): waiting does not help.
-fn is_spent_quota(text: &str) -> bool {
+/// Whether a text tells of quota or billing (3.6.6): waiting does not help.
+pub fn is_spent_quota(text: &str) -> bool {
+    let text = text.to_lowercase();
     const SPENT: [&str; 8] = [
         "insufficient_quota",
         "quota exceeded",

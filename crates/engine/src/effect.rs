@@ -7,6 +7,7 @@ use crew_base::model::ModelRequest;
 use crew_crew::OpenChild;
 
 use crate::api::Update;
+use crate::pacing::Held;
 
 /// One effect. They start in list order; an `Append` completes before later
 /// effects of its session start.
@@ -98,4 +99,10 @@ pub enum Source {
         /// The last entry that is kept.
         leaf: Option<EntryId>,
     },
+}
+
+impl From<Held> for Effect {
+    fn from(held: Held) -> Effect {
+        Effect::StartModel { session: held.session, run: held.run, request: held.request }
+    }
 }

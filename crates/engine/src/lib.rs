@@ -9,6 +9,7 @@ pub mod api;
 mod control;
 mod effect;
 mod event;
+mod pacing;
 mod route;
 mod step;
 

@@ -4,6 +4,7 @@ use crew_agent::{Effect as AgentEffect, Input, Update as SessionUpdate};
 use crew_base::definition::Discovery;
 use crew_base::id::{RunId, SessionId};
 use crew_base::message::{Message, ToolCall};
+use crew_base::model::ModelEvent;
 use crew_base::session::{DeliveryId, RunEnd};
 use crew_base::tool::ToolOutcome;
 use crew_crew::Effect as CrewEffect;
@@ -11,6 +12,7 @@ use crew_cycle::report;
 
 use crate::api::Update;
 use crate::effect::{Effect, OpenPlan};
+use crate::pacing::Held;
 use crate::step::{Discovering, Engine, Role, Session, State, aborted_outcome};
 
 impl Engine {
@@ -61,7 +63,9 @@ impl Engine {
                     if role == Role::Owner {
                         self.crew.count_request(id);
                     }
-                    self.out.push(Effect::StartModel { session: id.clone(), run, request });
+                    let held = Held { session: id.clone(), run, request };
+                    let admitted = self.pacing.admit(self.now, held);
+                    self.out.extend(admitted.map(Effect::from));
                 }
                 AgentEffect::RunTool { run, call } => self.run_tool(id, role, run, call),
                 AgentEffect::Cancel { run } => self.cancel(id, run),
@@ -189,7 +193,28 @@ impl Engine {
                 return;
             }
         }
-        self.out.push(Effect::Cancel { session: id.clone(), run });
+        if !self.pacing.cancel(run) {
+            self.out.push(Effect::Cancel { session: id.clone(), run });
+        }
+    }
+
+    /// Tells the request control how requests ended, before the session hears
+    /// of it and may start the next one.
+    pub(crate) fn pace(&mut self, run: RunId, events: &[ModelEvent]) {
+        for event in events {
+            let error = match event {
+                ModelEvent::Finished { .. } => None,
+                ModelEvent::Failed(error) => Some(error),
+                ModelEvent::Started
+                | ModelEvent::BlockStart { .. }
+                | ModelEvent::BlockDelta { .. }
+                | ModelEvent::BlockEnd { .. }
+                | ModelEvent::Usage(_)
+                | ModelEvent::Identity { .. } => continue,
+            };
+            let retry = &self.config.settings.retry;
+            self.pacing.ended(self.now, &mut self.ids, run, error, retry);
+        }
     }
 
     /// Results that were not written go back, and those that wait behind them

@@ -16,6 +16,7 @@ use crew_cycle::report;
 use crate::api::{Command, CommandId, Refusal, SubagentView, Update};
 use crate::effect::{Effect, OpenPlan, Source};
 use crate::event::{Event, Opened};
+use crate::pacing::Pacing;
 
 /// What the host's settings say to the engine.
 #[derive(Clone, Debug)]
@@ -34,6 +35,7 @@ pub struct Engine {
     pub(crate) now: Time,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) crew: Crew,
+    pub(crate) pacing: Pacing,
     pub(crate) attached: Option<SessionId>,
     pub(crate) timers: BTreeSet<(Time, SessionId)>,
     pub(crate) discoveries: BTreeMap<RunId, Discovering>,
@@ -95,6 +97,7 @@ impl Engine {
             now: Time(0),
             sessions: BTreeMap::new(),
             crew: Crew::default(),
+            pacing: Pacing::default(),
             attached: None,
             timers: BTreeSet::new(),
             discoveries: BTreeMap::new(),
@@ -106,6 +109,12 @@ impl Engine {
             was_at_rest: false,
             out: Vec::new(),
         }
+    }
+
+    /// Bounds the requests under way at each provider
+    /// (`crew.maxConcurrentRequests`, `product.md` P-13).
+    pub fn bound_requests(&mut self, bound: Option<usize>) {
+        self.pacing.set_bound(bound);
     }
 
     /// An id for a session to be opened.
@@ -122,6 +131,7 @@ impl Engine {
             Event::Command(id, command) => self.command(id, command),
             Event::SessionOpened { session, result } => self.session_opened(&session, result),
             Event::Model { session, run, events } => {
+                self.pace(run, &events);
                 self.feed(&session, Input::Model { run, events });
             }
             Event::ToolProgress { session, run, progress } => {
@@ -137,6 +147,8 @@ impl Engine {
             Event::Tick => self.tick(),
         }
         self.route_crew();
+        let released = self.pacing.release(self.now);
+        self.out.extend(released.into_iter().map(Effect::from));
         self.rest();
         std::mem::take(&mut self.out)
     }
@@ -148,7 +160,7 @@ impl Engine {
             return Some(self.now);
         }
         let timer = self.timers.first().map(|(at, _)| *at);
-        [timer, self.quitting].into_iter().flatten().min()
+        [timer, self.pacing.deadline(), self.quitting].into_iter().flatten().min()
     }
 
     /// The session that faces show.
