@@ -8,6 +8,8 @@ use crew_base::model::{ModelEvent, ModelRequest, ThinkingLevel};
 use crew_base::session::{DeliveryId, RunEnd};
 use crew_base::tool::{ToolOutcome, ToolProgress};
 
+use crate::compaction::{CompactionReason, CompactionResult};
+
 /// An output of the machine, in the order it must be carried out.
 #[derive(Clone, Debug)]
 pub enum Effect {
@@ -42,11 +44,13 @@ pub enum Effect {
     Refused(Vec<DeliveryId>),
     /// Tell the faces.
     Update(Update),
-    /// The session run is over (`host.md` 3.1.1); the agent is idle.
+    /// The session run (`host.md` 3.1.1), or a compaction outside of one, is
+    /// over; the agent is idle.
     Settled(RunEnd),
 }
 
 /// What a face is told of a session (`host.md` 3.2).
+#[expect(clippy::large_enum_variant, reason = "moved once, from the agent to a face")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
     /// A loop run began.
@@ -141,6 +145,44 @@ pub enum Update {
         /// The last error.
         final_error: Option<String>,
     },
+    /// A compaction began.
+    CompactionStart {
+        /// Why.
+        reason: CompactionReason,
+    },
+    /// A compaction ended. One that never began, because it was cancelled
+    /// before or because an overflow came back, has no start.
+    CompactionEnd {
+        /// Why it was made.
+        reason: CompactionReason,
+        /// What it gave, if it succeeded.
+        result: Option<CompactionResult>,
+        /// It was cancelled.
+        aborted: bool,
+        /// The request that found too little room is made again.
+        will_retry: bool,
+        /// Why it failed.
+        error: Option<String>,
+    },
+    /// A summary request failed and is made again after a wait
+    /// (`host.md` 3.6.8).
+    SummaryRetryScheduled {
+        /// Counted from 1.
+        attempt: u32,
+        /// At most.
+        attempts_max: u32,
+        /// Without the random part.
+        delay_ms: u64,
+        /// What failed.
+        error: String,
+    },
+    /// A summary request is made again.
+    SummaryRetryStart {
+        /// Of which compaction.
+        reason: CompactionReason,
+    },
+    /// Retrying a summary request is over.
+    SummaryRetryFinished,
     /// An entry that is no message was written.
     EntryAppended(Entry),
     /// Another thinking level is in force.

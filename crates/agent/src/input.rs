@@ -8,6 +8,7 @@ use crew_base::session::{DeliveryId, ResultMessage};
 use crew_base::tool::{ToolOutcome, ToolProgress};
 
 /// An input of the machine.
+#[expect(clippy::large_enum_variant, reason = "moved once, from the engine to the agent")]
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Starts a session run with these messages; only while idle.
@@ -31,6 +32,11 @@ pub enum Input {
         body: EntryBody,
         /// The delivery it records, if any.
         delivery: Option<DeliveryId>,
+    },
+    /// Aborts what runs, then compacts the context (`host.md` 3.8.16).
+    Compact {
+        /// What the summary is to attend to.
+        instructions: Option<String>,
     },
     /// Answers [`crate::Effect::Boundary`] with what is to be recorded there.
     Proceed(Vec<CustomMessage>),

@@ -1,4 +1,5 @@
-//! State machine of one session: prompt, model turns, tools, queues, retry.
+//! State machine of one session: prompt, model turns, tools, queues, retry,
+//! compaction.
 //!
 //! Owns the context of a session and decides what happens next in it. Must
 //! never do IO, await, read a clock or know of the crew: everything enters as
@@ -6,8 +7,10 @@
 //! `step` for the transitions.
 
 mod answer;
+mod compaction;
 mod effect;
 mod input;
+mod overflow;
 mod phase;
 mod prompt;
 mod queue;
@@ -15,6 +18,7 @@ mod record;
 mod retry;
 mod step;
 
+pub use compaction::{CompactionReason, CompactionResult, CompactionSettings};
 pub use effect::{Effect, Update};
 pub use input::{Input, Loaded};
 pub use prompt::Prompt;

@@ -1,14 +1,19 @@
 //! The states of a session.
 
-use crew_base::id::RunId;
-use crew_base::message::{SharedMessage, ToolCall};
+use std::sync::Arc;
+
+use crew_base::id::{EntryId, RunId};
+use crew_base::message::{SharedMessage, ToolCall, Usage};
+use crew_base::model::ModelSpec;
 use crew_base::time::Time;
 use crew_base::tool::ToolOutcome;
 
 use crate::answer::Answer;
+use crate::compaction::{CompactionReason, Plan};
 use crate::queue::Queued;
 
 /// What a session is doing. `Boundary` lasts only within one step.
+#[expect(clippy::large_enum_variant, reason = "each session has exactly one")]
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// Nothing; a prompt may start a run.
@@ -21,6 +26,8 @@ pub(crate) enum Phase {
     Tools(Batch),
     /// A failed request waits for its retry.
     Backoff(Backoff),
+    /// The older part of the context is being summarised.
+    Compacting(Box<Compacting>),
 }
 
 /// What follows a boundary.
@@ -108,4 +115,55 @@ impl Batch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     pub(crate) until: Time,
+}
+
+/// A compaction under way (`host.md` 3.8).
+#[derive(Debug)]
+pub(crate) struct Compacting {
+    pub(crate) reason: CompactionReason,
+    pub(crate) plan: Plan,
+    /// The model that was in use when it began.
+    pub(crate) model: Arc<ModelSpec>,
+    pub(crate) after: After,
+    /// What the person wants the summary to attend to.
+    pub(crate) focus: Option<String>,
+    /// The parts of the summary that are there.
+    pub(crate) answers: Vec<String>,
+    pub(crate) usage: Usage,
+    /// Retries of the part that is asked for.
+    pub(crate) attempt: u32,
+    pub(crate) stage: Stage,
+}
+
+/// How far the part that is asked for is.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Not asked for.
+    Planned,
+    /// A request is under way.
+    Asking {
+        /// Its run.
+        run: RunId,
+        /// What came of it so far.
+        answer: Box<Answer>,
+        /// Entries that are written once it has begun.
+        written: usize,
+    },
+    /// A failed request waits for its retry.
+    Waiting(Time),
+}
+
+/// What a compaction was made for, and goes on with.
+#[derive(Debug)]
+pub(crate) enum After {
+    /// A run that starts with these messages, and with results that wait.
+    Start(Vec<Queued>),
+    /// The boundary behind a turn of the running loop run.
+    Turn(TurnEnd),
+    /// The end of a loop run.
+    Loop,
+    /// The request that found too little room; these entries are its attempt.
+    Retry(Vec<EntryId>),
+    /// Nothing: the person asked for it.
+    Manual,
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crew_base::message::Message;
-use crew_base::session::ResultMessage;
+use crew_base::session::{DeliveryId, ResultMessage};
 
 use crate::effect::Update;
 
@@ -17,6 +17,7 @@ pub enum QueueMode {
 }
 
 /// A message that waits.
+#[expect(clippy::large_enum_variant, reason = "few wait at a time")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Queued {
     /// Typed by the person.
@@ -77,17 +78,20 @@ impl Queue {
         self.follow_up.drain(..count).map(Queued::Typed).collect()
     }
 
-    /// Removes all results, in order (`product.md` P-14c).
-    pub(crate) fn take_results(&mut self) -> Vec<ResultMessage> {
+    /// Removes the results that a delivery precedes, in order; without one,
+    /// all of them (`product.md` P-14c).
+    pub(crate) fn take_results(&mut self, behind: Option<DeliveryId>) -> Vec<ResultMessage> {
         let mut results = Vec::new();
-        let mut typed = VecDeque::new();
+        let mut kept = VecDeque::new();
         for queued in self.steering.drain(..) {
             match queued {
-                Queued::Result(result) => results.push(result),
-                Queued::Typed(_) => typed.push_back(queued),
+                Queued::Result(result) if behind.is_none_or(|first| result.delivery > first) => {
+                    results.push(result);
+                }
+                Queued::Result(_) | Queued::Typed(_) => kept.push_back(queued),
             }
         }
-        self.steering = typed;
+        self.steering = kept;
         results
     }
 
@@ -130,7 +134,6 @@ fn typed_text(message: &Message) -> String {
 mod tests {
     use super::*;
     use crew_base::message::{Content, CustomMessage};
-    use crew_base::session::DeliveryId;
     use crew_base::time::Time;
 
     fn typed(text: &str) -> Queued {
@@ -168,7 +171,7 @@ mod tests {
             queue.steer(queued);
         }
         assert_eq!(queue.clear().0, ["a"]);
-        assert_eq!(queue.take_results().len(), 1);
+        assert_eq!(queue.take_results(None).len(), 1);
         assert!(!queue.has_results());
     }
 }

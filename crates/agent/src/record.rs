@@ -1,7 +1,9 @@
 //! The context of a session and the entries that lead to it (`host.md` 2.6).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod compacted;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 use crew_base::entry::{Entry, EntryBody};
 use crew_base::id::{EntryId, Ids, TakenEntryIds};
@@ -24,6 +26,7 @@ pub struct Record {
     replayed: Prompt,
     outgoing: Outgoing,
     unconfirmed: Vec<Unconfirmed>,
+    marks: Marks,
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +34,21 @@ struct Item {
     entry: EntryId,
     message: SharedMessage,
     wire: SharedMessage,
+    /// First of the entries without context directly before it, if any.
+    lead: Option<EntryId>,
+    tokens: OnceLock<u64>,
+}
+
+/// What the order of entries says about the items.
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    /// Items from here on are newer than the latest compaction.
+    fresh_from: usize,
+    /// Usages from here on tell the size of the context as it stands
+    /// (`host.md` 3.8.3).
+    measured_from: usize,
+    /// First of the entries without context behind the last item, if any.
+    lead: Option<EntryId>,
 }
 
 /// An appended entry that the shell may still fail to write.
@@ -38,9 +56,21 @@ struct Item {
 struct Unconfirmed {
     entry: EntryId,
     parent: Option<EntryId>,
+    marks: Marks,
     items_before: usize,
-    dropped: Option<(usize, Item)>,
+    dropped: Option<Dropped>,
+    /// The items that a compaction replaced.
+    replaced: Option<Vec<Item>>,
     delivery: Option<DeliveryId>,
+}
+
+/// An item that an edit took out.
+#[derive(Clone, Debug)]
+struct Dropped {
+    at: usize,
+    item: Item,
+    /// The lead of the item that followed it.
+    next_lead: Option<EntryId>,
 }
 
 impl Record {
@@ -52,11 +82,13 @@ impl Record {
             replayed: Prompt::default(),
             outgoing,
             unconfirmed: Vec::new(),
+            marks: Marks::default(),
         };
         for (entry, message) in loaded.context {
             record.push(entry, message);
         }
         record.replay();
+        record.mark_loaded();
         record
     }
 
@@ -77,9 +109,9 @@ impl Record {
 
     /// The newest custom message of a type in the context (`crew.md` CTX-7).
     pub fn newest_custom(&self, custom_type: &str) -> Option<&CustomMessage> {
-        self.messages().rev().find_map(|message| match message.as_ref() {
-            Message::Custom(custom) if custom.custom_type == custom_type => Some(custom),
-            _ => None,
+        self.messages().rev().find_map(|message| {
+            let Message::Custom(custom) = message.as_ref() else { return None };
+            (custom.custom_type == custom_type).then_some(custom)
         })
     }
 
@@ -96,14 +128,15 @@ impl Record {
         delivery: Option<DeliveryId>,
     ) -> (Entry, SharedMessage) {
         let shared = Arc::new(message);
-        let body = match shared.as_ref() {
-            Message::Custom(custom) => EntryBody::CustomMessage {
+        let body = if let Message::Custom(custom) = shared.as_ref() {
+            EntryBody::CustomMessage {
                 custom_type: custom.custom_type.clone(),
                 content: custom.content.clone(),
                 display: custom.display,
                 details: custom.details.clone(),
-            },
-            other => EntryBody::Message { message: other.clone() },
+            }
+        } else {
+            EntryBody::Message { message: shared.as_ref().clone() }
         };
         let entry = self.link(now, ids, body, delivery);
         self.push(entry.id.clone(), Arc::clone(&shared));
@@ -121,19 +154,15 @@ impl Record {
         body: EntryBody,
         delivery: Option<DeliveryId>,
     ) -> Entry {
-        let dropped = match &body {
-            EntryBody::ContextEdit { target_id, replacement: None } => {
-                let at = self.items.iter().rposition(|item| item.entry == *target_id);
-                at.map(|at| (at, self.items[at].clone()))
-            }
-            _ => None,
+        let dropped = if let EntryBody::ContextEdit { target_id, replacement: None } = &body {
+            self.items.iter().rposition(|item| item.entry == *target_id)
+        } else {
+            None
         };
         let entry = self.link(now, ids, body, delivery);
-        if let Some((at, item)) = dropped {
-            self.items.remove(at);
-            if let Some(last) = self.unconfirmed.last_mut() {
-                last.dropped = Some((at, item));
-            }
+        match dropped {
+            Some(at) => self.drop_item(at),
+            None => drop(self.marks.lead.get_or_insert_with(|| entry.id.clone())),
         }
         entry
     }
@@ -143,9 +172,10 @@ impl Record {
         self.items.last().map(|item| item.entry.clone())
     }
 
-    /// Whether an entry was appended and is not known to be written.
-    pub fn may_be_unwritten(&self, entry: &EntryId) -> bool {
-        self.unconfirmed.iter().any(|appended| appended.entry == *entry)
+    /// Entries that are not known to be written, oldest first, each with the
+    /// delivery it records.
+    pub fn unwritten(&self) -> impl Iterator<Item = (&EntryId, Option<DeliveryId>)> {
+        self.unconfirmed.iter().map(|appended| (&appended.entry, appended.delivery))
     }
 
     /// How many appended entries are not known to be written.
@@ -166,9 +196,17 @@ impl Record {
         let mut refused = Vec::new();
         for appended in self.unconfirmed.drain(first..).rev() {
             self.items.truncate(appended.items_before);
-            if let Some((at, item)) = appended.dropped {
-                self.items.insert(at.min(self.items.len()), item);
+            if let Some(dropped) = appended.dropped {
+                let at = dropped.at.min(self.items.len());
+                self.items.insert(at, dropped.item);
+                if let Some(next) = self.items.get_mut(at + 1) {
+                    next.lead = dropped.next_lead;
+                }
             }
+            if let Some(items) = appended.replaced {
+                self.items = items;
+            }
+            self.marks = appended.marks;
             self.leaf = appended.parent;
             refused.extend(appended.delivery);
         }
@@ -189,8 +227,10 @@ impl Record {
         self.unconfirmed.push(Unconfirmed {
             entry: id.clone(),
             parent: parent_id.clone(),
+            marks: self.marks.clone(),
             items_before: self.items.len(),
             dropped: None,
+            replaced: None,
             delivery,
         });
         Entry { id, parent_id, timestamp: now.iso(), body }
@@ -198,7 +238,8 @@ impl Record {
 
     fn push(&mut self, entry: EntryId, message: SharedMessage) {
         let wire = (self.outgoing)(&message).map_or_else(|| Arc::clone(&message), Arc::new);
-        self.items.push(Item { entry, message, wire });
+        let lead = self.marks.lead.take();
+        self.items.push(Item { entry, message, wire, lead, tokens: OnceLock::new() });
     }
 
     fn replay(&mut self) {
@@ -211,9 +252,12 @@ impl Record {
         self.replayed = prompt;
     }
 
-    /// Chain check for tests: every entry id of the context is unique.
+    /// Chain check for tests: every entry of the context stands once in it,
+    /// but for a compaction, which gives the prompt and the summary.
     pub fn is_consistent(&self) -> bool {
-        let mut seen = BTreeMap::new();
-        self.items.iter().all(|item| seen.insert(&item.entry, ()).is_none())
+        let mut seen = BTreeSet::new();
+        let is_second =
+            |item: &Item| matches!(item.message.as_ref(), Message::CompactionSummary(_));
+        self.items.iter().all(|item| seen.insert(&item.entry) || is_second(item))
     }
 }

@@ -39,7 +39,7 @@ pub fn jittered(delay_ms: u64, ids: &mut Ids) -> u64 {
 /// Whether the same request may succeed later (3.6.1).
 pub(crate) fn is_transient(error: &ModelError) -> bool {
     let text = error.message.to_lowercase();
-    if is_spent_quota(&text) || is_overflow(&text) {
+    if is_spent_quota(&text) || crate::overflow::is_overflow("", error) {
         return false;
     }
     match error.kind {
@@ -50,12 +50,26 @@ pub(crate) fn is_transient(error: &ModelError) -> bool {
         | ModelErrorKind::Idle
         | ModelErrorKind::Connection
         | ModelErrorKind::MalformedCall
-        | ModelErrorKind::Empty => true,
+        | ModelErrorKind::Empty
+            if error.status.is_none_or(|status| status < 400) =>
+        {
+            // Inside a stream the kind decides, whatever its status was.
+            true
+        }
         ModelErrorKind::Refusal
         | ModelErrorKind::ContentFilter
         | ModelErrorKind::Credential
         | ModelErrorKind::Configuration => false,
-        ModelErrorKind::InvalidStream | ModelErrorKind::Provider => match error.status {
+        ModelErrorKind::Overloaded
+        | ModelErrorKind::RateLimit
+        | ModelErrorKind::Server
+        | ModelErrorKind::Truncated
+        | ModelErrorKind::Idle
+        | ModelErrorKind::Connection
+        | ModelErrorKind::MalformedCall
+        | ModelErrorKind::Empty
+        | ModelErrorKind::InvalidStream
+        | ModelErrorKind::Provider => match error.status {
             Some(408 | 409 | 425 | 429) => true,
             Some(status) if status >= 500 => true,
             Some(_) | None => is_transient_text(&text),
@@ -173,7 +187,7 @@ fn is_transient_text(text: &str) -> bool {
 }
 
 /// `first`, at most one character, `second`.
-fn contains_joined(text: &str, first: &str, second: &str) -> bool {
+pub(crate) fn contains_joined(text: &str, first: &str, second: &str) -> bool {
     text.match_indices(first).any(|(at, _)| {
         let rest = &text[at + first.len()..];
         let after_one = rest.chars().next().map_or(rest, |c| &rest[c.len_utf8()..]);
@@ -189,27 +203,6 @@ fn contains_alone(text: &str, word: &str) -> bool {
         let after = text[at + word.len()..].chars().next();
         !before.is_some_and(inside) && !after.is_some_and(inside)
     })
-}
-
-/// Texts that mean the context is too long (list O, the common ones): trying
-/// the same request again cannot help.
-fn is_overflow(text: &str) -> bool {
-    const OVERFLOW: [&str; 12] = [
-        "prompt too long",
-        "prompt is too long",
-        "prompt exceeds max length",
-        "request_too_large",
-        "exceeds the context window",
-        "context window exceeded",
-        "context_length_exceeded",
-        "maximum context length",
-        "reduce the length of the messages",
-        "exceeded model token limit",
-        "token limit exceeded",
-        "exceeds the available context size",
-    ];
-    let limited = contains_joined(text, "rate", "limit") || text.contains("too many requests");
-    !limited && OVERFLOW.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]
@@ -238,6 +231,15 @@ mod tests {
         check(provider(Some(429), "too many tokens, rate limit"), true);
         check(ModelError::new(ModelErrorKind::Truncated, "the stream ended without its end"), true);
         check(ModelError::new(ModelErrorKind::Refusal, "server error"), false);
+        // host.md 3.6.1: the kind counts inside a stream, the status before one.
+        let server = |status| ModelError {
+            status,
+            ..ModelError::new(ModelErrorKind::Server, "{\"type\":\"api_error\"}")
+        };
+        check(server(None), true);
+        check(server(Some(200)), true);
+        check(server(Some(400)), false);
+        check(server(Some(503)), true);
         check(provider(Some(500), "prompt is too long"), false);
     }
 

@@ -5,10 +5,13 @@
 //! the engine answers a boundary before it does anything else.
 
 mod answers;
+mod compacting;
 mod control;
+mod recovery;
 mod stop;
 mod tools;
 
+use compacting::Manual;
 pub use control::Control;
 
 use std::sync::Arc;
@@ -21,9 +24,10 @@ use crew_base::session::{DeliveryId, ResultMessage, RunEnd};
 use crew_base::time::Time;
 
 use crate::answer::Answer;
+use crate::compaction::CompactionSettings;
 use crate::effect::{Effect, Update};
 use crate::input::{Input, Loaded};
-use crate::phase::{Phase, Stream, Then, TurnEnd};
+use crate::phase::{After, Phase, Stage, Stream, Then, TurnEnd};
 use crate::prompt::Prompt;
 use crate::queue::{Queue, QueueMode, Queued};
 use crate::record::{Outgoing, Record};
@@ -38,6 +42,8 @@ pub struct Settings {
     pub follow_up: QueueMode,
     /// For failed requests.
     pub retry: RetrySettings,
+    /// For contexts that grow too long.
+    pub compaction: CompactionSettings,
     /// Prompt cache wish.
     pub cache: CacheRetention,
     /// Rewrites messages for the wire only.
@@ -50,6 +56,7 @@ impl Default for Settings {
             steering: QueueMode::OneAtATime,
             follow_up: QueueMode::OneAtATime,
             retry: RetrySettings::default(),
+            compaction: CompactionSettings::default(),
             cache: CacheRetention::Short,
             outgoing: |_| None,
         }
@@ -73,6 +80,17 @@ pub struct Agent {
     added: Vec<SharedMessage>,
     /// Retries made since the last good answer.
     attempt: u32,
+    /// A compaction that is to come once what runs has ended.
+    manual: Option<Manual>,
+    /// A compaction after an overflow was made for the same message.
+    recovered: bool,
+    /// A compaction failed or was cancelled; none starts by itself before the
+    /// next whole answer.
+    gave_up: bool,
+    /// The run that starts was aborted before its first request.
+    aborted_early: bool,
+    /// Off for subagents (`product.md` P-14h).
+    compacts_after_runs: bool,
 }
 
 /// What a step works with.
@@ -105,6 +123,11 @@ impl Agent {
             after_run: Vec::new(),
             added: Vec::new(),
             attempt: 0,
+            manual: None,
+            recovered: false,
+            gave_up: false,
+            aborted_early: false,
+            compacts_after_runs: true,
         }
     }
 
@@ -145,9 +168,10 @@ impl Agent {
         self.queue.has_results()
     }
 
-    /// Takes the results that wait back out (`product.md` P-14c).
-    pub fn take_results(&mut self) -> Vec<ResultMessage> {
-        self.queue.take_results()
+    /// Takes the results that wait back out (`product.md` P-14c): all, or those
+    /// behind one that could not be recorded.
+    pub fn take_results(&mut self, behind: Option<DeliveryId>) -> Vec<ResultMessage> {
+        self.queue.take_results(behind)
     }
 
     /// Removes the typed messages that wait: texts of steering and follow-up.
@@ -157,7 +181,14 @@ impl Agent {
 
     /// When to send [`Input::Tick`].
     pub fn deadline(&self) -> Option<Time> {
-        if let Phase::Backoff(backoff) = &self.phase { Some(backoff.until) } else { None }
+        match &self.phase {
+            Phase::Backoff(backoff) => Some(backoff.until),
+            Phase::Compacting(compacting) => match compacting.stage {
+                Stage::Waiting(until) => Some(until),
+                Stage::Planned | Stage::Asking { .. } => None,
+            },
+            Phase::Idle | Phase::Boundary(_) | Phase::Streaming(_) | Phase::Tools(_) => None,
+        }
     }
 
     /// The entries every new session starts with (`host.md` 2.4.2): model and
@@ -189,7 +220,7 @@ impl Agent {
             Input::Results(results) => self.results(&mut step, results),
             Input::Wake => {
                 if self.is_idle() && self.queue.has_results() {
-                    let waiting = self.queue.take_results();
+                    let waiting = self.queue.take_results(None);
                     self.start(&mut step, waiting.into_iter().map(Queued::Result).collect());
                 }
             }
@@ -221,7 +252,11 @@ impl Agent {
             Input::ToolProgress { run, progress } => self.tool_progress(&mut step, run, progress),
             Input::ToolEnded { run, outcome } => self.tool_ended(&mut step, run, outcome),
             Input::AppendFailed { entry, error } => self.append_failed(&mut step, &entry, error),
-            Input::Abort => self.abort(&mut step),
+            Input::Compact { instructions } => self.compact(&mut step, instructions),
+            Input::Abort => {
+                self.drop_manual(&mut step);
+                self.abort(&mut step);
+            }
             Input::Tick => self.tick(&mut step),
         }
         step.out
@@ -242,7 +277,15 @@ impl Agent {
             return;
         }
         self.attempt = 0;
-        self.begin_loop(step, starting);
+        self.recovered = false;
+        let Some(due) = self.due_by_threshold() else {
+            self.begin_loop(step, starting);
+            return;
+        };
+        let is_typed = |queued: &Queued| matches!(queued, Queued::Typed(_));
+        let (typed, results): (Vec<_>, Vec<_>) = starting.into_iter().partition(is_typed);
+        results.into_iter().for_each(|result| self.queue.steer(result));
+        self.begin_compaction(step, due, After::Start(typed), None);
     }
 
     fn begin_loop(&mut self, step: &mut Step<'_>, starting: Vec<Queued>) {
@@ -266,6 +309,10 @@ impl Agent {
                 for queued in starting {
                     self.add(step, queued);
                 }
+                if std::mem::take(&mut self.aborted_early) {
+                    self.abort_unasked(step);
+                    return;
+                }
                 let steered = self.queue.take_steering(self.settings.steering);
                 self.enter(step, steered);
                 self.request(step, false);
@@ -275,7 +322,7 @@ impl Agent {
                 match end {
                     TurnEnd::Tools => self.next_turn(step, true),
                     TurnEnd::Stop => self.next_turn(step, false),
-                    TurnEnd::Failed => self.end_failed_loop(step),
+                    TurnEnd::Failed => self.end_loop(step, false),
                     TurnEnd::Aborted => self.end_loop(step, true),
                 }
             }
@@ -328,6 +375,9 @@ impl Agent {
             Queued::Typed(message) => (message, None),
             Queued::Result(result) => (Message::Custom(result.message), Some(result.delivery)),
         };
+        if let Message::User(_) = message {
+            self.recovered = false;
+        }
         let (entry, shared) = self.record.append_message(step.now, step.ids, message, delivery);
         step.out.push(Effect::Append(entry));
         if let Some(delivery) = delivery {
@@ -382,25 +432,43 @@ impl Agent {
         for held in std::mem::take(&mut self.held) {
             self.add(step, Queued::Typed(Message::Custom(held)));
         }
-        self.phase = Phase::Boundary(Then::TurnEnded(end));
+        let goes_on = match end {
+            TurnEnd::Tools => true,
+            TurnEnd::Stop => !self.queue.is_empty(),
+            TurnEnd::Failed | TurnEnd::Aborted => false,
+        };
+        match self.due_by_threshold().filter(|_| goes_on) {
+            Some(due) => self.begin_compaction(step, due, After::Turn(end), None),
+            None => self.boundary(step, Then::TurnEnded(end)),
+        }
+    }
+
+    fn boundary(&mut self, step: &mut Step<'_>, then: Then) {
+        self.phase = Phase::Boundary(then);
         step.out.push(Effect::Boundary);
     }
 
     fn end_loop(&mut self, step: &mut Step<'_>, aborted: bool) {
         let messages = std::mem::take(&mut self.added);
         step.update(Update::AgentEnd { messages, will_retry: false });
-        self.settle(step, if aborted { RunEnd::Aborted } else { RunEnd::Ended });
-    }
-
-    /// After a failure what waits starts another loop run (`host.md` 3.1.8).
-    fn end_failed_loop(&mut self, step: &mut Step<'_>) {
-        if self.queue.is_empty() {
-            self.end_loop(step, false);
+        if aborted {
+            self.settle(step, RunEnd::Aborted);
             return;
         }
-        let messages = std::mem::take(&mut self.added);
-        step.update(Update::AgentEnd { messages, will_retry: false });
-        self.restart(step);
+        match self.due_after_loop() {
+            Some(due) => self.begin_compaction(step, due, After::Loop, None),
+            None => self.go_on(step),
+        }
+    }
+
+    /// Ends the session run, or starts another loop run with what waits
+    /// (`host.md` 3.1.8, 3.4.6).
+    fn go_on(&mut self, step: &mut Step<'_>) {
+        if self.queue.is_empty() {
+            self.settle(step, RunEnd::Ended);
+        } else {
+            self.restart(step);
+        }
     }
 
     /// Starts another loop run with what waits.
@@ -415,11 +483,17 @@ impl Agent {
 
     fn settle(&mut self, step: &mut Step<'_>, end: RunEnd) {
         self.phase = Phase::Idle;
-        for message in std::mem::take(&mut self.after_run) {
+        self.add_held(step);
+        step.update(Update::AgentSettled { aborted: end == RunEnd::Aborted });
+        self.rest(step, end);
+    }
+
+    /// What was held while something ran enters now.
+    fn add_held(&mut self, step: &mut Step<'_>) {
+        let held = std::mem::take(&mut self.held).into_iter().map(Message::Custom);
+        for message in held.chain(std::mem::take(&mut self.after_run)) {
             self.add(step, Queued::Typed(message));
         }
-        step.update(Update::AgentSettled { aborted: end == RunEnd::Aborted });
-        step.out.push(Effect::Settled(end));
     }
 
     fn tick(&mut self, step: &mut Step<'_>) {
@@ -427,6 +501,8 @@ impl Agent {
             && step.now >= backoff.until
         {
             self.begin_loop(step, Vec::new());
+        } else {
+            self.summary_tick(step);
         }
     }
 }

@@ -110,12 +110,15 @@ impl Crew {
             self.attached = None;
             self.flush_pending = false;
         }
-        let back = self.take_handed(owner);
+        let back = self.take_handed(owner, None);
         self.put_back(owner, back);
     }
 
-    fn take_handed(&mut self, owner: &SessionId) -> Vec<Delivery> {
-        self.handed.extract_if(.., |delivery| delivery.owner == *owner).collect()
+    fn take_handed(&mut self, owner: &SessionId, behind: Option<DeliveryId>) -> Vec<Delivery> {
+        let goes = |delivery: &mut Delivery| {
+            delivery.owner == *owner && behind.is_none_or(|first| delivery.id > first)
+        };
+        self.handed.extract_if(.., goes).collect()
     }
 
     /// Puts these where they were, in the order they settled. Invariant: an
@@ -175,7 +178,7 @@ impl Crew {
         }
         let Some(owner) = back.first().map(|delivery| delivery.owner.clone()) else { return };
         if owner == *session {
-            back.extend(self.take_handed(&owner));
+            back.extend(self.take_handed(&owner, refused.iter().min().copied()));
         } else {
             self.flush_pending |= self.attached.as_ref() == Some(&owner);
         }

@@ -131,6 +131,13 @@ impl Crew {
         }
     }
 
+    /// A child spent tokens outside its answers, on a summary (ACT-6).
+    pub fn child_usage(&mut self, session: &SessionId, usage: &Usage) {
+        if let Some(at) = self.at(session) {
+            self.subagents[at].usage.add(usage);
+        }
+    }
+
     /// A tool started in a child (ACT-3).
     pub fn child_tool_started(
         &mut self,
@@ -228,6 +235,19 @@ impl Crew {
             }
         }
         classes
+    }
+
+    /// Aborts one open subagent of an owner (`terminal.md` TERM-44).
+    pub fn abort_one(
+        &mut self,
+        now: Time,
+        owner: &SessionId,
+        id: &SubagentId,
+        origin: AbortOrigin,
+    ) -> Result<(), Refusal> {
+        let at = self.owned(owner, id)?;
+        self.settle_abort(now, at, origin.reason().to_owned());
+        Ok(())
     }
 
     /// Aborts every open subagent of an owner.

@@ -38,10 +38,10 @@ fn feed(cycle: &mut Cycle, answer: &str) {
         r#"{{"role":"assistant","content":[{}],"stopReason":"{stop}"{error}}}"#,
         blocks.join(",")
     );
-    cycle.message(&from_text::<Message>(&answer).unwrap());
+    cycle.message(&from_text::<Message>(&answer).expect("a message"));
     if stop != "error" && stop != "aborted" {
         for result in results {
-            cycle.message(&from_text::<Message>(&result).unwrap());
+            cycle.message(&from_text::<Message>(&result).expect("a message"));
         }
     }
 }

@@ -1,17 +1,20 @@
 //! What faces say and what they are told, and the words the shell needs to
 //! prepare sessions. Nothing else of the pure crates is for either.
 
-use crew_base::id::SessionId;
+use crew_base::id::{SessionId, SubagentId};
 use crew_base::message::Message;
 
 pub use crew_agent::{
-    Control, Loaded, Prompt, QueueMode, RetrySettings, Settings, Update as SessionUpdate,
+    CompactionReason, CompactionResult, CompactionSettings, Control, Loaded, Prompt, QueueMode,
+    RetrySettings, Settings, Update as SessionUpdate,
 };
 pub use crew_base::session::RunEnd;
 pub use crew_crew::tools::{
     GUIDELINES as OWNER_GUIDELINES, definitions as owner_tools, is_owner_tool,
 };
-pub use crew_crew::{AbortOrigin, OpenChild, Status, Update as CrewUpdate, UpdateKind};
+pub use crew_crew::{
+    AbortOrigin, OpenChild, Refusal as CrewRefusal, Status, Update as CrewUpdate, UpdateKind,
+};
 pub use crew_cycle::report::{GUIDELINE as CHILD_GUIDELINE, definition as report_tool};
 
 use crate::effect::Source;
@@ -38,6 +41,10 @@ pub enum Command {
     Detach(SessionId),
     /// Starts a run.
     Prompt(SessionId, Message),
+    /// Starts a run, or while one goes on joins it (`host.md` 7.3.4).
+    PromptOrSteer(SessionId, Message),
+    /// Starts a run, or while one goes on enters when it would stop.
+    PromptOrFollowUp(SessionId, Message),
     /// Joins the running run, or waits for the next one.
     Steer(SessionId, Message),
     /// Enters when the run would stop.
@@ -46,6 +53,16 @@ pub enum Command {
     Abort(SessionId),
     /// Stops every subagent of an owner.
     AbortCrew(SessionId, AbortOrigin),
+    /// The person stops one subagent of an owner (`terminal.md` TERM-44).
+    AbortSubagent(SessionId, SubagentId),
+    /// The person answers a subagent that awaits its owner; the owner is told
+    /// (`terminal.md` TERM-41, TERM-42).
+    Respond(SessionId, SubagentId, String),
+    /// The person closes a subagent that awaits its owner; the owner is told.
+    Done(SessionId, SubagentId),
+    /// Aborts the run, then compacts the context with these instructions
+    /// (`host.md` 3.8.16).
+    Compact(SessionId, Option<String>),
     /// Changes something of a session.
     Control(SessionId, Control),
     /// A message that starts nothing; enters when the run has ended.
@@ -104,6 +121,8 @@ pub enum Refusal {
     NoModel,
     /// The session could not be opened.
     OpenFailed(String),
+    /// The crew refuses; what it says is for people too.
+    Subagent(CrewRefusal),
     /// The host is ending.
     Ending,
 }

@@ -89,8 +89,20 @@ pub enum Source {
         /// The name.
         name: Option<String>,
     },
+    /// A new one that names the file of another as its parent (`host.md`
+    /// 2.3.4).
+    Under {
+        /// The parent's file.
+        parent: String,
+    },
     /// A file.
     File(String),
+    /// A copy of the branch that ends with the last entry of another
+    /// session's file (`host.md` 2.8.4).
+    Copy {
+        /// The file that is copied.
+        file: String,
+    },
     /// A copy of another session's file up to an entry; without one, of
     /// nothing (`host.md` 2.8.4).
     Branch {

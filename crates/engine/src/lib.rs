@@ -10,6 +10,7 @@ mod control;
 mod effect;
 mod event;
 mod pacing;
+mod person;
 mod route;
 mod step;
 

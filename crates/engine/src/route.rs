@@ -16,11 +16,17 @@ use crate::pacing::Held;
 use crate::step::{Discovering, Engine, Role, Session, State, aborted_outcome};
 
 impl Engine {
-    /// Gives one input to a session and routes what follows. A boundary is
-    /// answered before anything else can reach the agent.
+    /// Gives one input to a session and routes what follows.
     pub(crate) fn feed(&mut self, id: &SessionId, input: Input) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let mut effects = session.agent.step(self.now, &mut self.ids, input);
+        let effects = session.agent.step(self.now, &mut self.ids, input);
+        self.after_agent(id, effects);
+    }
+
+    /// Routes what an agent wants. A boundary is answered before anything else
+    /// can reach the agent.
+    pub(crate) fn after_agent(&mut self, id: &SessionId, mut effects: Vec<AgentEffect>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
         while matches!(effects.last(), Some(AgentEffect::Boundary)) {
             effects.pop();
             let status = match session.role {
@@ -33,12 +39,6 @@ impl Engine {
             let proceed = Input::Proceed(status.into_iter().collect());
             effects.extend(session.agent.step(self.now, &mut self.ids, proceed));
         }
-        self.after_agent(id, effects);
-    }
-
-    /// Keeps the timer of a session and routes what its agent wants.
-    pub(crate) fn after_agent(&mut self, id: &SessionId, effects: Vec<AgentEffect>) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
         let timer = session.agent.deadline();
         if timer != session.timer {
             if let Some(old) = std::mem::replace(&mut session.timer, timer) {
@@ -60,7 +60,8 @@ impl Engine {
                     self.out.push(Effect::Append { session: id.clone(), entry });
                 }
                 AgentEffect::StartModel { run, request } => {
-                    if role == Role::Owner {
+                    // Summaries do not count (`crew.md` CTX-17).
+                    if role == Role::Owner && !self.is_compacting(id) {
                         self.crew.count_request(id);
                     }
                     let held = Held { session: id.clone(), run, request };
@@ -76,6 +77,10 @@ impl Engine {
                 AgentEffect::Settled(end) => self.settled(id, role, &end),
             }
         }
+    }
+
+    fn is_compacting(&self, id: &SessionId) -> bool {
+        self.sessions.get(id).is_some_and(|session| session.agent.is_compacting())
     }
 
     fn session_update(&mut self, id: &SessionId, role: Role, update: SessionUpdate) {
@@ -97,6 +102,11 @@ impl Engine {
             SessionUpdate::ToolEnd { call, outcome, .. } => {
                 self.crew.child_tool_ended(id, call, outcome);
             }
+            SessionUpdate::CompactionEnd { result, .. } => {
+                if let Some(usage) = result.as_ref().and_then(|result| result.usage.as_ref()) {
+                    self.crew.child_usage(id, usage);
+                }
+            }
             SessionUpdate::AgentStart
             | SessionUpdate::TurnStart
             | SessionUpdate::MessageStart(_)
@@ -108,6 +118,10 @@ impl Engine {
             | SessionUpdate::QueueUpdate { .. }
             | SessionUpdate::RetryStart { .. }
             | SessionUpdate::RetryEnd { .. }
+            | SessionUpdate::CompactionStart { .. }
+            | SessionUpdate::SummaryRetryScheduled { .. }
+            | SessionUpdate::SummaryRetryStart { .. }
+            | SessionUpdate::SummaryRetryFinished
             | SessionUpdate::ThinkingLevelChanged(_)
             | SessionUpdate::SessionInfoChanged(_)
             | SessionUpdate::EntryAppended(_) => {}
@@ -221,7 +235,7 @@ impl Engine {
     /// in the agent too, so that their order stays.
     fn refused(&mut self, id: &SessionId, deliveries: &[DeliveryId]) {
         if let Some(session) = self.sessions.get_mut(id) {
-            drop(session.agent.take_results());
+            drop(session.agent.take_results(deliveries.iter().min().copied()));
         }
         self.crew.refused(id, deliveries);
     }

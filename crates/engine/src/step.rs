@@ -8,6 +8,7 @@ use crew_base::entry::EntryBody;
 use crew_base::id::{EntryId, Ids, RunId, SessionId};
 use crew_base::limits::SHUTDOWN_GRACE_MS;
 use crew_base::message::{CustomMessage, ToolCall};
+use crew_base::session::DeliveryId;
 use crew_base::time::Time;
 use crew_base::tool::{ToolDefinition, ToolOutcome};
 use crew_crew::{Crew, Ending, Owner};
@@ -45,6 +46,9 @@ pub struct Engine {
     pub(crate) leaving: BTreeMap<SessionId, CommandId>,
     /// Files of owners that were left, for adoption by a fork (OWN-4).
     pub(crate) left_files: BTreeMap<SessionId, String>,
+    /// Entries of owners that were left which may turn out not to be written,
+    /// with the results they record (`crew.md` SAFE-4).
+    pub(crate) tails: BTreeMap<SessionId, Vec<(EntryId, Option<DeliveryId>)>>,
     pub(crate) quitting: Option<Time>,
     pub(crate) exited: bool,
     pub(crate) was_at_rest: bool,
@@ -104,6 +108,7 @@ impl Engine {
             joinable: None,
             leaving: BTreeMap::new(),
             left_files: BTreeMap::new(),
+            tails: BTreeMap::new(),
             quitting: None,
             exited: false,
             was_at_rest: false,
@@ -210,20 +215,23 @@ impl Engine {
             Command::Attach(session) => self.attach(&session),
             Command::Detach(session) => self.detach(&session),
             Command::Prompt(session, message) => {
-                let allowed = self.may_prompt(&session);
-                let starts = allowed.is_ok();
-                // The answer precedes the run's first event (`host.md` 7.3.3).
-                self.answer(id, allowed);
-                if starts {
-                    // What the record refused earlier gets another try (OP-29).
-                    self.crew.attach(&session);
-                    self.feed(&session, Input::Prompt(vec![message]));
-                }
+                self.prompt(id, &session, message);
+                return;
+            }
+            Command::PromptOrSteer(session, message) => {
+                self.prompt_or(id, &session, message, Input::Steer);
+                return;
+            }
+            Command::PromptOrFollowUp(session, message) => {
+                self.prompt_or(id, &session, message, Input::FollowUp);
                 return;
             }
             Command::Steer(session, message) => self.queue(&session, Input::Steer(message)),
             Command::FollowUp(session, message) => self.queue(&session, Input::FollowUp(message)),
             Command::Abort(session) => self.queue(&session, Input::Abort),
+            Command::Compact(session, instructions) => {
+                self.queue(&session, Input::Compact { instructions })
+            }
             Command::Control(session, control) => self.control(&session, control),
             Command::Inject(session, message) => {
                 self.queue(&session, Input::InjectAfterRun(message))
@@ -235,6 +243,11 @@ impl Engine {
             Command::AbortCrew(session, origin) => self.open_owner(&session).map(|()| {
                 self.crew.abort_all(self.now, &session, origin);
             }),
+            Command::AbortSubagent(session, subagent) => self.abort_subagent(&session, &subagent),
+            Command::Respond(session, subagent, message) => {
+                self.respond(&session, &subagent, &message)
+            }
+            Command::Done(session, subagent) => self.done(&session, &subagent),
             Command::CloseAwaiting(session) => {
                 self.open_owner(&session).map(|()| self.crew.close_awaiting(&session))
             }
@@ -325,6 +338,11 @@ impl Engine {
         if let Some(model) = opened.model {
             session.agent.use_model(model, opened.thinking);
         }
+        if session.role == Role::Child
+            && let Some(subagent) = self.crew.of_session(id)
+        {
+            session.agent.become_child(subagent.definition.compaction);
+        }
         session.agent.want_prompt(prompt_of(session.role, opened.prompt));
         session.file = opened.file;
         session.state = State::Open;
@@ -378,14 +396,14 @@ impl Engine {
         }
         self.attached = None;
         if let Some(session) = self.sessions.get_mut(id) {
-            drop(session.agent.take_results());
+            drop(session.agent.take_results(None));
         }
         self.crew.detach(id);
         self.feed(id, Input::Abort);
         Ok(())
     }
 
-    fn may_prompt(&self, session: &SessionId) -> Result<(), Refusal> {
+    pub(crate) fn may_prompt(&self, session: &SessionId) -> Result<(), Refusal> {
         let agent = self.attached_agent(session)?;
         if !agent.is_idle() {
             return Err(Refusal::Busy);
@@ -396,7 +414,7 @@ impl Engine {
         Ok(())
     }
 
-    fn queue(&mut self, session: &SessionId, input: Input) -> Result<(), Refusal> {
+    pub(crate) fn queue(&mut self, session: &SessionId, input: Input) -> Result<(), Refusal> {
         self.attached_agent(session)?;
         self.feed(session, input);
         Ok(())
@@ -433,8 +451,17 @@ impl Engine {
     /// Takes back an entry; a run that wrote it tells so itself, an idle owner
     /// is told of here.
     fn append_failed(&mut self, id: &SessionId, entry: EntryId, error: String) {
+        if let Some(tail) = self.tails.get(id)
+            && let Some(first) = tail.iter().position(|(known, _)| *known == entry)
+        {
+            let refused: Vec<_> = tail[first..].iter().filter_map(|(_, result)| *result).collect();
+            self.tails.remove(id);
+            self.crew.refused(id, &refused);
+            return;
+        }
         let is_told = |session: &Session| {
-            session.agent.is_idle() && session.agent.record().may_be_unwritten(&entry)
+            session.agent.is_idle()
+                && session.agent.record().unwritten().any(|(known, _)| *known == entry)
         };
         let tell = self.attached.as_ref() == Some(id) && self.sessions.get(id).is_some_and(is_told);
         self.feed(id, Input::AppendFailed { entry, error: error.clone() });
@@ -492,6 +519,11 @@ impl Engine {
             self.answer(command, Err(Refusal::Ending));
         }
         self.discoveries.retain(|_, waiting| waiting.session != *id);
+        if session.role == Role::Owner {
+            let unwritten = session.agent.record().unwritten();
+            let tail = unwritten.map(|(entry, result)| (entry.clone(), result)).collect();
+            self.tails.insert(id.clone(), tail);
+        }
         self.out.push(Effect::CloseSession { session: id.clone() });
         if let Some(command) = self.leaving.remove(id) {
             self.answer(command, Ok(()));

@@ -1,14 +1,16 @@
 //! The real [`Model`]: credentials, then one HTTP exchange.
 //!
-//! Must never keep a resolved credential. The scripted model is `demo`.
+//! Must never keep a resolved credential. The scripted model is `demo`; it is
+//! asked without either.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crew_base::model::{ModelEvent, ModelRequest};
+use crew_base::model::{Api, ModelEvent, ModelRequest};
 
 use crate::auth::Credentials;
+use crate::demo::Demo;
 use crate::http::{Http, StreamOptions};
 use crate::{Model, ModelSink};
 
@@ -32,6 +34,9 @@ impl Model for Provider {
         request: ModelRequest,
         mut sink: ModelSink,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        if request.model.api == Api::Demo {
+            return Demo::new(100).stream(request, sink);
+        }
         let (http, options) = (self.http.clone(), self.options.clone());
         let credentials = self.credentials.clone();
         Box::pin(async move {

@@ -2,11 +2,15 @@
 //!
 //! Owns every task, the clock, child processes and shutdown. Must never decide
 //! what happens next: that is the engine's. Read `run` for the loop, `perform`
-//! for one arm per effect, `workspace` for how sessions are prepared.
+//! for one arm per effect, `tasks` for how each ends in one event, `gate` for
+//! back-pressure, `workspace` for how sessions are prepared, `guard` for what
+//! happens when the host dies.
 
 pub mod clock;
+mod gate;
 pub mod guard;
 mod perform;
+mod preparer;
 mod query;
 mod run;
 mod tasks;

@@ -109,6 +109,11 @@ pub struct State {
     pub thinking: ThinkingLevel,
     /// Whether a run is going on.
     pub is_running: bool,
+    /// Whether the context is being compacted, within a run or by itself.
+    pub is_compacting: bool,
+    /// Tokens of the context; unknown after a compaction until an answer tells
+    /// (`host.md` 7.3.2).
+    pub context_tokens: Option<u64>,
     /// Of steering messages.
     pub steering: QueueMode,
     /// Of follow-ups.
@@ -236,6 +241,8 @@ impl Loop {
             model: agent.model().cloned(),
             thinking: agent.thinking(),
             is_running: !agent.is_idle(),
+            is_compacting: agent.is_compacting(),
+            context_tokens: agent.context_tokens(),
             steering,
             follow_up,
             messages: agent.record().messages().count(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crew_base::entry::Header;
 use crew_base::id::{EntryId, RunId, SessionId};
-use crew_base::limits::SHUTDOWN_GRACE_MS;
+use crew_base::limits::{EVENTS_BEFORE_TICK_MAX, SHUTDOWN_GRACE_MS};
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_engine::api::{Command, CommandId, Update};
 use crew_engine::{Engine, Event};
@@ -16,10 +16,13 @@ use crew_model::Model;
 use crew_store::session::log::SessionLog;
 use crew_tools::{ChunkSink, UserCommandOutcome};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock;
+use crate::gate::{Gate, Lane};
+use crate::preparer::Preparer;
 use crate::query::{Answer, Query, Reply};
 use crate::workspace::{Prepared, Scope, Workspace};
 
@@ -56,15 +59,40 @@ impl Handle {
     }
 }
 
-/// What a face gets to see, in order.
+/// What a face gets to see, in order. Nothing is lost: while too much waits the
+/// streams of the attached session are not read (`host.md` 7.1.5).
 pub struct Updates {
     notices: UnboundedReceiver<Notice>,
+    gate: Arc<Gate>,
 }
 
 impl Updates {
     /// The next notice; `None` once everything has ended.
     pub async fn next(&mut self) -> Option<Notice> {
-        self.notices.recv().await
+        let notice = self.notices.recv().await?;
+        self.gate.taken();
+        Some(notice)
+    }
+
+    /// A notice that waits already, if there is one.
+    pub fn waiting(&mut self) -> Option<Notice> {
+        let notice = self.notices.try_recv().ok()?;
+        self.gate.taken();
+        Some(notice)
+    }
+
+    /// From now on slows nothing, however much waits: for a face that puts
+    /// what it missed together itself (`terminal.md` TERM-32).
+    #[must_use]
+    pub fn slowing_nothing(self) -> Updates {
+        self.gate.loosen();
+        self
+    }
+}
+
+impl Drop for Updates {
+    fn drop(&mut self) {
+        self.gate.loosen();
     }
 }
 
@@ -93,9 +121,15 @@ pub enum Notice {
 /// What enters the loop.
 pub(crate) enum Input {
     Event(Event),
+    /// A batch of a stream.
+    Streamed {
+        event: Event,
+        lane: Arc<Lane>,
+    },
     /// A session was prepared outside; its log becomes the loop's.
     Prepared {
         session: SessionId,
+        opening: Opening,
         result: Box<Result<Prepared, String>>,
     },
     Ask {
@@ -120,8 +154,13 @@ pub(crate) enum Input {
     },
 }
 
+/// One opening of a session; an id may be opened again after its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opening(pub(crate) u64);
+
 /// A session as the shell holds it.
 pub(crate) struct Live {
+    pub(crate) opening: Opening,
     /// Absent while it is being prepared.
     pub(crate) log: Option<SessionLog>,
     /// For tools and discovery; absent while it is being prepared.
@@ -144,11 +183,21 @@ pub(crate) struct Loop {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) host: Arc<crew_tools::Host>,
     pub(crate) sessions: HashMap<SessionId, Live>,
+    pub(crate) openings: u64,
     pub(crate) inputs: UnboundedSender<Input>,
     pub(crate) notices: UnboundedSender<Notice>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) preparer: Preparer,
     /// Events that come before everything in the channel.
     pub(crate) urgent: VecDeque<Event>,
     pub(crate) tracker: TaskTracker,
+    /// Ends everything; also when the loop itself breaks.
+    pub(crate) cancel: CancellationToken,
+    /// Ends what did not end when it was cancelled.
+    pub(crate) abandon: CancellationToken,
+    /// A request was started whose task has not had a turn yet.
+    pub(crate) has_fresh_request: bool,
+    pub(crate) quit_at: Option<Instant>,
     pub(crate) exit: bool,
 }
 
@@ -156,54 +205,123 @@ pub(crate) struct Loop {
 pub fn start(parts: Parts) -> (Handle, Updates) {
     let (inputs, receiver) = unbounded_channel();
     let (notices, for_face) = unbounded_channel();
+    let gate: Arc<Gate> = Arc::default();
     let handle = Handle { inputs: inputs.clone(), commands: Arc::default() };
+    let host = Arc::clone(&parts.host);
     let state = Loop {
         engine: parts.engine,
         model: parts.model,
         workspace: parts.workspace,
         host: parts.host,
         sessions: HashMap::new(),
+        openings: 0,
         inputs,
-        notices,
+        notices: notices.clone(),
+        gate: Arc::clone(&gate),
+        preparer: Preparer::default(),
         urgent: VecDeque::new(),
         tracker: TaskTracker::new(),
+        cancel: CancellationToken::new(),
+        abandon: CancellationToken::new(),
+        has_fresh_request: false,
+        quit_at: None,
         exit: false,
     };
-    tokio::spawn(state.run(receiver));
-    (handle, Updates { notices: for_face })
+    let ends = [state.cancel.clone().drop_guard(), state.abandon.clone().drop_guard()];
+    tokio::spawn(async move {
+        let ended = tokio::spawn(state.run(receiver)).await;
+        drop(ends);
+        if ended.is_err() {
+            let text = "an internal failure ended the host; its sessions are kept";
+            let _ = notices.send(Notice::Warning(text.to_owned()));
+            kill_all(host).await;
+        }
+        // The face hears of the end only now.
+        drop(notices);
+    });
+    (handle, Updates { notices: for_face, gate })
+}
+
+/// No command outlives the host (`host.md` 4.3.8).
+async fn kill_all(host: Arc<crew_tools::Host>) {
+    let (done, is_done) = tokio::sync::oneshot::channel();
+    let work = move || {
+        host.kill_all();
+        let _ = done.send(());
+    };
+    // A thread of its own: those of the runtime may all be blocked by then.
+    if std::thread::Builder::new().name("kill".to_owned()).spawn(work).is_ok() {
+        let _ = tokio::time::timeout(KILL_TIME_MAX, is_done).await;
+    }
 }
 
 impl Loop {
     async fn run(mut self, mut inputs: UnboundedReceiver<Input>) {
+        let mut taken = 0;
         while !self.exit {
             if let Some(event) = self.urgent.pop_front() {
                 self.step(event);
-                continue;
-            }
-            let input = match self.engine.deadline() {
-                None => inputs.recv().await,
-                Some(deadline) => {
-                    tokio::select! {
-                        biased;
-                        input = inputs.recv() => input,
-                        () = tokio::time::sleep_until(clock::instant(deadline)) => {
-                            Some(Input::Event(Event::Tick))
-                        }
+            } else if taken >= EVENTS_BEFORE_TICK_MAX && self.is_overdue() {
+                taken = 0;
+                self.step(Event::Tick);
+            } else {
+                match self.next(&mut inputs).await {
+                    Some(input) => {
+                        taken += 1;
+                        self.take(input);
+                    }
+                    None => {
+                        taken = 0;
+                        self.step(Event::Tick);
                     }
                 }
-            };
-            match input {
-                Some(input) => self.take(input),
-                None => break,
             }
+            self.start_work().await;
         }
         self.shut_down().await;
     }
 
+    /// The next input; `None` when the engine's deadline comes first.
+    async fn next(&self, inputs: &mut UnboundedReceiver<Input>) -> Option<Input> {
+        let Some(deadline) = self.engine.deadline() else {
+            return inputs.recv().await;
+        };
+        tokio::select! {
+            biased;
+            input = inputs.recv() => input,
+            () = tokio::time::sleep_until(clock::instant(deadline)) => None,
+        }
+    }
+
+    /// A flood of inputs holds up no deadline.
+    fn is_overdue(&self) -> bool {
+        self.engine.deadline().is_some_and(|at| at <= clock::now())
+    }
+
+    /// Requests leave before sessions are prepared, and before the next input:
+    /// the task of a request gets its turn only when this one waits.
+    async fn start_work(&mut self) {
+        if std::mem::take(&mut self.has_fresh_request) {
+            tokio::task::yield_now().await;
+        }
+        self.preparer.start(&self.tracker);
+    }
+
     fn take(&mut self, input: Input) {
         match input {
-            Input::Event(event) => self.step(event),
-            Input::Prepared { session, result } => self.prepared(session, *result),
+            Input::Event(event) => {
+                if let Event::Command(_, Command::Quit) = event {
+                    self.quit_at.get_or_insert_with(Instant::now);
+                }
+                self.step(event);
+            }
+            Input::Streamed { event, lane } => {
+                lane.taken();
+                self.step(event);
+            }
+            Input::Prepared { session, opening, result } => {
+                self.prepared(session, opening, *result);
+            }
             Input::Ask { session, query, reply } => self.ask(&session, query, reply),
             Input::RunCommand { session, command, exclude, chunks, reply } => {
                 self.run_command(session, command, exclude, chunks, reply);
@@ -226,23 +344,28 @@ impl Loop {
         for effect in self.engine.step(clock::now(), event) {
             self.perform(effect);
         }
+        self.gate.attach(self.engine.attached());
     }
 
     pub(crate) fn tell(&mut self, notice: Notice) {
+        self.gate.told();
         // Without a face there is nobody to tell.
         let _ = self.notices.send(notice);
     }
 
-    /// The second half of a shutdown: everything was cancelled, now wait.
+    /// The second half of a shutdown: everything was cancelled, now wait. What
+    /// the engine waited for since the command counts.
     async fn shut_down(mut self) {
-        for live in self.sessions.values() {
-            live.cancel.cancel();
-        }
+        self.cancel.cancel();
         self.tracker.close();
         let grace = Duration::from_millis(SHUTDOWN_GRACE_MS);
-        let _ = tokio::time::timeout(grace, self.tracker.wait()).await;
-        let host = Arc::clone(&self.host);
-        let _ = tokio::task::spawn_blocking(move || host.kill_all()).await;
+        let now = Instant::now();
+        let until = (self.quit_at.unwrap_or(now) + grace).max(now + LAST_WAIT);
+        let _ = tokio::time::timeout_at(until, self.tracker.wait()).await;
+        self.abandon.cancel();
+        kill_all(Arc::clone(&self.host)).await;
+        // What still blocks a thread now cannot be ended from inside.
+        let _ = tokio::time::timeout(LAST_WAIT, self.tracker.wait()).await;
         for live in self.sessions.values_mut() {
             if let Some(log) = &mut live.log {
                 let _ = log.sync();
@@ -250,3 +373,8 @@ impl Loop {
         }
     }
 }
+
+/// Time for tasks to end after the engine has used up the grace.
+const LAST_WAIT: Duration = Duration::from_millis(250);
+/// Longer than a sweep of all commands takes.
+const KILL_TIME_MAX: Duration = Duration::from_secs(3);

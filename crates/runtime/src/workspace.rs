@@ -4,6 +4,7 @@
 //! here starts work. Read `workspace::prepare` for owners and children.
 
 mod prepare;
+mod resources;
 mod selection;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crew_store::definitions::{Catalog as Definitions, Folders};
 use crew_store::paths::{SessionFolder, project_dir};
 use crew_store::session::log::SessionLog;
 use crew_store::settings::typed::Settings;
-use crew_store::trust::{self, Trust};
+use crew_store::trust::Trust;
 use crew_tools::{ShellConfig, Toolbox};
 
 /// Where sessions are kept.
@@ -106,7 +107,6 @@ pub struct WorkspaceConfig {
 pub struct Workspace {
     config: WorkspaceConfig,
     definitions: Mutex<Definitions>,
-    resources: Mutex<Option<(PathBuf, Arc<prepare::Resources>)>>,
 }
 
 /// What a session works with.
@@ -114,6 +114,9 @@ pub struct Workspace {
 pub(crate) struct Scope {
     /// Its working directory.
     pub(crate) cwd: PathBuf,
+    /// What prompts are made from, as the owner found it when it was opened;
+    /// its children see the same (`crew.md` ISO-5).
+    resources: Arc<resources::Resources>,
 }
 
 /// What a child takes over from its owner.
@@ -128,7 +131,7 @@ pub(crate) struct Parent {
 pub(crate) struct Prepared {
     pub(crate) opened: Opened,
     pub(crate) log: SessionLog,
-    pub(crate) scope: Scope,
+    pub(crate) scope: Arc<Scope>,
     pub(crate) is_owner: bool,
     pub(crate) warnings: Vec<String>,
 }
@@ -160,7 +163,7 @@ impl Scope {
 impl Workspace {
     /// A workspace; reads nothing yet.
     pub fn new(config: WorkspaceConfig) -> Workspace {
-        Workspace { config, definitions: Mutex::default(), resources: Mutex::default() }
+        Workspace { config, definitions: Mutex::default() }
     }
 
     pub(crate) fn toolbox(&self) -> &Toolbox {
@@ -181,15 +184,12 @@ impl Workspace {
     }
 
     /// Whether the project's gated resources may be used in a directory. Trust
-    /// that was only implied does not cover what appeared since
-    /// (`product.md` P-14d).
+    /// that was only implied, because there were none, covers none that appear
+    /// later, so it comes to the same as no trust (`product.md` P-14d).
     fn trusts(&self, cwd: &Path) -> bool {
         match self.config.trust {
             Trust::Trusted => cwd == self.config.cwd,
-            Trust::Implied => {
-                cwd == self.config.cwd && trust::gated(cwd, self.config.home.as_deref()).is_empty()
-            }
-            Trust::Untrusted | Trust::Ask => false,
+            Trust::Implied | Trust::Untrusted | Trust::Ask => false,
         }
     }
 

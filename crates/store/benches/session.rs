@@ -28,13 +28,9 @@ fn header() -> Header {
 fn message(number: usize, text: &str) -> Entry {
     Entry {
         id: format!("{number:08x}").as_str().into(),
-        parent_id: number
-            .checked_sub(1)
-            .map(|parent| format!("{parent:08x}").as_str().into()),
+        parent_id: number.checked_sub(1).map(|parent| format!("{parent:08x}").as_str().into()),
         timestamp: Time(number as u64).iso(),
-        body: EntryBody::Message {
-            message: Message::user_text(text, Time(number as u64)),
-        },
+        body: EntryBody::Message { message: Message::user_text(text, Time(number as u64)) },
     }
 }
 

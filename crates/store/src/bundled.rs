@@ -26,26 +26,14 @@ pub fn definitions() -> &'static [File] {
             name: "code-reviewer.md",
             text: include_str!("../resources/agents/code-reviewer.md"),
         },
-        File {
-            name: "oracle.md",
-            text: include_str!("../resources/agents/oracle.md"),
-        },
-        File {
-            name: "planner.md",
-            text: include_str!("../resources/agents/planner.md"),
-        },
+        File { name: "oracle.md", text: include_str!("../resources/agents/oracle.md") },
+        File { name: "planner.md", text: include_str!("../resources/agents/planner.md") },
         File {
             name: "quality-reviewer.md",
             text: include_str!("../resources/agents/quality-reviewer.md"),
         },
-        File {
-            name: "scout.md",
-            text: include_str!("../resources/agents/scout.md"),
-        },
-        File {
-            name: "worker.md",
-            text: include_str!("../resources/agents/worker.md"),
-        },
+        File { name: "scout.md", text: include_str!("../resources/agents/scout.md") },
+        File { name: "worker.md", text: include_str!("../resources/agents/worker.md") },
     ]
 }
 
@@ -53,10 +41,7 @@ pub fn definitions() -> &'static [File] {
 /// to BUND-23).
 pub fn skill_files() -> &'static [File] {
     &[
-        File {
-            name: "SKILL.md",
-            text: include_str!("../resources/skills/pi-crew/SKILL.md"),
-        },
+        File { name: "SKILL.md", text: include_str!("../resources/skills/pi-crew/SKILL.md") },
         File {
             name: "references/create-agent.md",
             text: include_str!("../resources/skills/pi-crew/references/create-agent.md"),
@@ -182,13 +167,8 @@ mod tests {
             let found = all.iter().find(|d| d.name == name).unwrap();
             found.prompt.clone()
         };
-        let sections = [
-            "**Scope**",
-            "**Findings**",
-            "**Relationships**",
-            "`None`",
-            "**Where to start**",
-        ];
+        let sections =
+            ["**Scope**", "**Findings**", "**Relationships**", "`None`", "**Where to start**"];
         contains_all(&prompt("scout"), &sections);
         let modes = [
             "**Blocking questions.**",
@@ -243,10 +223,7 @@ mod tests {
         let agent_dir = tempfile::tempdir().unwrap();
         let skill = materialise(agent_dir.path()).unwrap();
         let page = skill.parent().unwrap().join("references/create-agent.md");
-        assert_eq!(
-            std::fs::read_to_string(&skill).unwrap(),
-            skill_files()[0].text
-        );
+        assert_eq!(std::fs::read_to_string(&skill).unwrap(), skill_files()[0].text);
         contains_all(
             &std::fs::read_to_string(&page).unwrap(),
             &["`tools`", "`skills`", "+name", "`compaction`"],
@@ -254,22 +231,13 @@ mod tests {
         let first = std::fs::metadata(&skill).unwrap().modified().unwrap();
         std::fs::write(&page, "older text").unwrap();
         materialise(agent_dir.path()).unwrap();
-        assert_eq!(
-            std::fs::read_to_string(&page).unwrap(),
-            skill_files()[1].text
-        );
-        assert_eq!(
-            std::fs::metadata(&skill).unwrap().modified().unwrap(),
-            first
-        );
+        assert_eq!(std::fs::read_to_string(&page).unwrap(), skill_files()[1].text);
+        assert_eq!(std::fs::metadata(&skill).unwrap().modified().unwrap(), first);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-            assert_eq!(
-                (mode(&skill), mode(skill.parent().unwrap())),
-                (0o600, 0o700)
-            );
+            assert_eq!((mode(&skill), mode(skill.parent().unwrap())), (0o600, 0o700));
         }
         let loaded = skills::load(&skill, crate::resources::Origin::Bundled);
         let (loaded, warnings) = (loaded.skill.unwrap(), loaded.warnings);
@@ -300,12 +268,7 @@ mod tests {
             let filled = prompts::substitute(&template.body, &["MY".into(), "TASK".into()]);
             contains_all(
                 &filled,
-                &[
-                    "MY TASK",
-                    "`crew_list`",
-                    "`edit` and `write` must be absent",
-                    "crew_done",
-                ],
+                &["MY TASK", "`crew_list`", "`edit` and `write` must be absent", "crew_done"],
             );
             assert!(!filled.contains("ARGUMENTS"), "{}", file.name);
             let bare = prompts::substitute(&template.body, &[]);
@@ -322,11 +285,7 @@ mod tests {
         );
         contains_all(
             super::prompts()[1].text,
-            &[
-                "in parallel",
-                "before every spawned reviewer has settled",
-                "`both`",
-            ],
+            &["in parallel", "before every spawned reviewer has settled", "`both`"],
         );
     }
 }

@@ -14,13 +14,7 @@ use crew_base::limits::CONTEXT_FILE_BYTES_MAX;
 use crate::{files, paths};
 
 /// Names in falling priority (`host.md` 5.1.1).
-const NAMES: [&str; 5] = [
-    "AGENTS.override.md",
-    "AGENTS.md",
-    "AGENTS.MD",
-    "CLAUDE.md",
-    "CLAUDE.MD",
-];
+const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 /// One file for the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,10 +60,7 @@ pub fn load(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Warning>) {
 }
 
 fn first_file(folder: &Path) -> Option<PathBuf> {
-    NAMES
-        .iter()
-        .map(|name| folder.join(name))
-        .find(|path| path.is_file())
+    NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
 /// The text, and whether it is all of it.
@@ -85,10 +76,7 @@ fn read(path: &Path) -> std::io::Result<(String, bool)> {
 }
 
 fn warning(path: &Path, message: String) -> Warning {
-    Warning {
-        path: path.to_string_lossy().into_owned(),
-        message,
-    }
+    Warning { path: path.to_string_lossy().into_owned(), message }
 }
 
 /// The root of the main checkout when the working directory lies in a linked
@@ -104,9 +92,9 @@ fn main_checkout_root(cwd: &Path) -> Option<PathBuf> {
     let common = worktrees.parent().filter(|dir| dir.ends_with(".git"))?;
     let main = common.parent()?;
     let nested = tree.ancestors().skip(1);
-    let root = nested.into_iter().find(|folder| {
-        *folder == main || paths::resolved(folder) == paths::resolved(main)
-    })?;
+    let root = nested
+        .into_iter()
+        .find(|folder| *folder == main || paths::resolved(folder) == paths::resolved(main))?;
     first_file(tree).map(|_| root.to_owned())
 }
 

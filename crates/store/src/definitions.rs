@@ -80,10 +80,7 @@ impl Catalog {
             warnings: run.warnings,
             folders: vec![shown(&project), shown(&user)],
         };
-        Found {
-            discovery,
-            show_tool_calls,
-        }
+        Found { discovery, show_tool_calls }
     }
 
     fn read_folder(&mut self, folder: &Path, source: Source, run: &mut Run) {
@@ -98,9 +95,7 @@ impl Catalog {
         let mut names = BTreeSet::new();
         for path in files {
             let shown = path.to_string_lossy();
-            let parsed = self
-                .definitions
-                .read(&path, |text| file::parse(text, source, &shown));
+            let parsed = self.definitions.read(&path, |text| file::parse(text, source, &shown));
             match parsed {
                 Ok(parsed) => run.add(parsed, &path, &mut names),
                 Err(error) => run.warn(&path, format!("The file cannot be read: {error}.")),
@@ -111,9 +106,7 @@ impl Catalog {
     fn add_bundled(&mut self, run: &mut Run) {
         let parsed = self.bundled.get_or_insert_with(|| {
             let files = bundled::definitions().iter();
-            files
-                .map(|file| parse(file.text, Source::Bundled, &bundled::path_of(file)))
-                .collect()
+            files.map(|file| parse(file.text, Source::Bundled, &bundled::path_of(file))).collect()
         });
         let mut names = BTreeSet::new();
         for (file, parsed) in bundled::definitions().iter().zip(parsed) {
@@ -128,10 +121,7 @@ impl Catalog {
         let project = folders.project_dir.join(CONFIGURATION_FILE);
         let mut show_tool_calls = true;
         let mut unknown: BTreeMap<String, PathBuf> = BTreeMap::new();
-        for path in [Some(user), trusted.then_some(project)]
-            .into_iter()
-            .flatten()
-        {
+        for path in [Some(user), trusted.then_some(project)].into_iter().flatten() {
             let found = match self.configurations.read(&path, overrides::parse) {
                 Ok(found) => found,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
@@ -183,10 +173,8 @@ struct Run {
 
 impl Run {
     fn warn(&mut self, path: &Path, message: impl Into<String>) {
-        self.warnings.push(Warning {
-            path: path.to_string_lossy().into_owned(),
-            message: message.into(),
-        });
+        self.warnings
+            .push(Warning { path: path.to_string_lossy().into_owned(), message: message.into() });
     }
 
     /// Adds what a file gave; `names` are those of its source so far
@@ -207,8 +195,7 @@ impl Run {
             return self.warn(path, text);
         }
         if !self.places.contains_key(&definition.name) {
-            self.places
-                .insert(definition.name.clone(), self.definitions.len());
+            self.places.insert(definition.name.clone(), self.definitions.len());
             self.definitions.push(Arc::clone(definition));
         }
     }

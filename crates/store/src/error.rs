@@ -70,9 +70,5 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Names the action and the path of a failed system call.
 pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::Io {
-        action,
-        path,
-        source,
-    }
+    move |source| Error::Io { action, path, source }
 }

@@ -63,15 +63,11 @@ pub(crate) fn replace_with(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = target
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let folder =
+        target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     make_dirs(folder)?;
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".crew-")
-        .suffix(".tmp")
-        .tempfile_in(folder)?;
+    let mut temporary =
+        tempfile::Builder::new().prefix(".crew-").suffix(".tmp").tempfile_in(folder)?;
     write(temporary.as_file_mut())?;
     match fs::metadata(&target) {
         Ok(existing) => temporary.as_file().set_permissions(existing.permissions())?,
@@ -148,7 +144,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o777
+        let metadata = fs::metadata(path).expect("the test made this file");
+        metadata.permissions().mode() & 0o777
     }
 
     #[test]
@@ -160,10 +157,7 @@ mod tests {
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
         let deep = open.join("a/b");
         create_private_dir(&deep).unwrap();
-        assert_eq!(
-            (mode(&open), mode(&open.join("a")), mode(&deep)),
-            (0o755, 0o700, 0o700)
-        );
+        assert_eq!((mode(&open), mode(&open.join("a")), mode(&deep)), (0o755, 0o700, 0o700));
 
         let file = deep.join("f");
         replace(&file, b"one").unwrap();

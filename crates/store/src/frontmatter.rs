@@ -83,14 +83,8 @@ pub fn split(text: &str) -> Split {
         Some((&inner[..end], &inner[end + 1 + MARKER.len()..]))
     });
     match parts {
-        Some((yaml, body)) => Split {
-            yaml: Some(yaml.to_owned()),
-            body: body.trim().to_owned(),
-        },
-        None => Split {
-            yaml: None,
-            body: text,
-        },
+        Some((yaml, body)) => Split { yaml: Some(yaml.to_owned()), body: body.trim().to_owned() },
+        None => Split { yaml: None, body: text },
     }
 }
 
@@ -109,10 +103,7 @@ pub fn read(text: &str) -> Result<Document, YamlError> {
 impl Document {
     /// The value of a top-level field.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.fields
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value)
+        self.fields.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// The text of a scalar field that is not blank, trimmed.
@@ -148,8 +139,7 @@ impl Value {
 
     /// Whether the key stands there without a value.
     pub fn is_null(&self) -> bool {
-        self.as_scalar()
-            .is_some_and(|scalar| scalar.kind == Kind::Null)
+        self.as_scalar().is_some_and(|scalar| scalar.kind == Kind::Null)
     }
 
     /// The entries of a list field (`crew.md` CAT-19, CAT-20): text is split at
@@ -169,12 +159,7 @@ impl Value {
             Value::Map(_) => return None,
         };
         let entries = texts.into_iter().map(str::trim);
-        Some(
-            entries
-                .filter(|entry| !entry.is_empty())
-                .map(str::to_owned)
-                .collect(),
-        )
+        Some(entries.filter(|entry| !entry.is_empty()).map(str::to_owned).collect())
     }
 
     /// The same shape for a JSON value, so that the configuration file follows
@@ -188,10 +173,7 @@ impl Value {
             Json::String(text) => scalar(text.clone(), Kind::Text),
             Json::Array(items) => Value::List(items.iter().map(Value::from_json).collect()),
             Json::Object(entries) => Value::Map(
-                entries
-                    .iter()
-                    .map(|(key, value)| (key.clone(), Value::from_json(value)))
-                    .collect(),
+                entries.iter().map(|(key, value)| (key.clone(), Value::from_json(value))).collect(),
             ),
         }
     }
@@ -217,18 +199,10 @@ mod tests {
         // CAT-10, host.md 5.3.1, row 69.
         let check = |text: &str, yaml: Option<&str>, body: &str| {
             let found = split(text);
-            assert_eq!(
-                (found.yaml.as_deref(), found.body.as_str()),
-                (yaml, body),
-                "{text:?}"
-            );
+            assert_eq!((found.yaml.as_deref(), found.body.as_str()), (yaml, body), "{text:?}");
         };
         check("---\na: 1\n---\n\n body \n", Some("\na: 1"), "body");
-        check(
-            "\u{feff}---\r\na: 1\r\n---\r\nx\r\ny",
-            Some("\na: 1"),
-            "x\ny",
-        );
+        check("\u{feff}---\r\na: 1\r\n---\r\nx\r\ny", Some("\na: 1"), "x\ny");
         check("---\na: 1\rb: 2\r---\rx", Some("\na: 1\nb: 2"), "x");
         check("---\n---\nx", Some(""), "x");
         check("---\na: 1\n--- rest", Some("\na: 1"), "rest");
@@ -277,10 +251,7 @@ mod tests {
             assert_eq!(entries, expected, "{written}");
         };
         check("read , bash,, ls", Some(&["read", "bash", "ls"]));
-        check(
-            "[grep, 012, true, ' x ', null, '']",
-            Some(&["grep", "012", "true", "x"]),
-        );
+        check("[grep, 012, true, ' x ', null, '']", Some(&["grep", "012", "true", "x"]));
         check("\n  - a,b\n  - c", Some(&["a,b", "c"]));
         check("[]", Some(&[]));
         check("", Some(&[]));

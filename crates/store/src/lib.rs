@@ -10,6 +10,7 @@ pub mod bundled;
 pub mod context_files;
 pub mod definitions;
 pub mod error;
+pub mod export;
 pub mod files;
 pub mod frontmatter;
 mod json_text;

@@ -101,18 +101,13 @@ pub fn find(argument: &str, folder: &SessionFolder, cwd: &Path, home: Option<&Pa
         return Found::Nothing;
     }
     let here = paths::resolved(cwd);
-    let own: Vec<Head> = heads(&folder.path)
-        .filter(|head| belongs(&head.header, &here))
-        .collect();
+    let own: Vec<Head> = heads(&folder.path).filter(|head| belongs(&head.header, &here)).collect();
     if let Some(head) = by_id(own, argument) {
         return Found::Here(head.path);
     }
     match by_id(everywhere(folder), argument) {
         None => Found::Nothing,
-        Some(head) => Found::Elsewhere {
-            path: head.path,
-            cwd: head.header.cwd,
-        },
+        Some(head) => Found::Elsewhere { path: head.path, cwd: head.header.cwd },
     }
 }
 
@@ -141,10 +136,7 @@ pub fn header(path: &Path) -> Option<Header> {
 fn by_id(mut heads: Vec<Head>, text: &str) -> Option<Head> {
     let exact = |head: &Head| head.header.id.as_str() == text;
     let begins = |head: &Head| head.header.id.as_str().starts_with(text);
-    let at = heads
-        .iter()
-        .position(exact)
-        .or_else(|| heads.iter().position(begins))?;
+    let at = heads.iter().position(exact).or_else(|| heads.iter().position(begins))?;
     Some(heads.swap_remove(at))
 }
 
@@ -333,12 +325,7 @@ mod tests {
             let path = folder.path.join(format!("{id}.jsonl"));
             fs::write(&path, text.join("\n")).unwrap();
             let then = SystemTime::now() - Duration::from_secs(age);
-            File::options()
-                .append(true)
-                .open(&path)
-                .unwrap()
-                .set_modified(then)
-                .unwrap();
+            File::options().append(true).open(&path).unwrap().set_modified(then).unwrap();
             path
         }
     }
@@ -356,10 +343,7 @@ mod tests {
             fs::write(fa.path.join("notes.jsonl"), "{\"a\":1}\n").unwrap();
             fs::create_dir_all(fa.path.join("crew")).unwrap();
             w.session(
-                &SessionFolder {
-                    path: fa.path.join("crew"),
-                    ..fa.clone()
-                },
+                &SessionFolder { path: fa.path.join("crew"), ..fa.clone() },
                 "child",
                 &w.a,
                 1,
@@ -378,10 +362,7 @@ mod tests {
         let folder = w.folder(&w.a, None);
         w.session(&folder, "own", &w.a, 0);
         let row = list(&folder, &w.a).remove(0);
-        assert_eq!(
-            (row.id.as_str(), row.name, row.messages),
-            ("own", None, 2)
-        );
+        assert_eq!((row.id.as_str(), row.name, row.messages), ("own", None, 2));
         assert_eq!(row.created, Time(1_796_046_183_766));
         assert_eq!(row.modified, Time(1_900_000_000_001));
         assert_eq!(row.first_text, "first prompt");

@@ -118,16 +118,8 @@ impl SessionFolder {
     pub fn new(agent_dir: &Path, cwd: &Path, custom: Option<PathBuf>) -> SessionFolder {
         let root = sessions_root(agent_dir);
         match custom {
-            Some(path) => SessionFolder {
-                path,
-                root,
-                custom: true,
-            },
-            None => SessionFolder {
-                path: root.join(encoded_cwd(cwd)),
-                root,
-                custom: false,
-            },
+            Some(path) => SessionFolder { path, root, custom: true },
+            None => SessionFolder { path: root.join(encoded_cwd(cwd)), root, custom: false },
         }
     }
 
@@ -140,10 +132,7 @@ impl SessionFolder {
 /// Yields the folder for sessions of children: `crew/` beside the owner's file,
 /// else in the session folder of the project (`host.md` 12.4, `crew.md` ISO-8).
 pub fn child_folder(owner_file: Option<&Path>, session_folder: &Path) -> PathBuf {
-    owner_file
-        .and_then(Path::parent)
-        .unwrap_or(session_folder)
-        .join(CREW_FOLDER)
+    owner_file.and_then(Path::parent).unwrap_or(session_folder).join(CREW_FOLDER)
 }
 
 /// Names the file of a session (`host.md` 2.1.3).
@@ -160,19 +149,13 @@ pub fn is_session_id(text: &str) -> bool {
     };
     first.is_ascii_alphanumeric()
         && last.is_ascii_alphanumeric()
-        && bytes
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
 /// Shows a path with `/` separators (`host.md` 5.2.3).
 pub fn with_slashes(path: &Path) -> String {
     let text = path.to_string_lossy();
-    if cfg!(windows) {
-        text.replace('\\', "/")
-    } else {
-        text.into_owned()
-    }
+    if cfg!(windows) { text.replace('\\', "/") } else { text.into_owned() }
 }
 
 #[cfg(test)]
@@ -193,14 +176,8 @@ mod tests {
         };
         check(&[], "/home/me/.pi/agent");
         check(&[("PI_CODING_AGENT_DIR", "~/p")], "/home/me/p");
-        check(
-            &[("PI_CODING_AGENT_DIR", "/p"), ("CREW_CODING_AGENT_DIR", "~")],
-            "/home/me",
-        );
-        check(
-            &[("CREW_CODING_AGENT_DIR", ""), ("PI_CODING_AGENT_DIR", "../a/./b")],
-            "/work/a/b",
-        );
+        check(&[("PI_CODING_AGENT_DIR", "/p"), ("CREW_CODING_AGENT_DIR", "~")], "/home/me");
+        check(&[("CREW_CODING_AGENT_DIR", ""), ("PI_CODING_AGENT_DIR", "../a/./b")], "/work/a/b");
         check(&[("CREW_CODING_AGENT_DIR", "~other/x")], "/work/x/~other/x");
     }
 
@@ -249,7 +226,8 @@ mod tests {
     #[test]
     fn custom_session_ids_have_no_punctuation_at_their_ends() {
         // host.md 2.1.4
-        let check = |text: &str, expected: bool| assert_eq!(is_session_id(text), expected, "{text}");
+        let check =
+            |text: &str, expected: bool| assert_eq!(is_session_id(text), expected, "{text}");
         check("a", true);
         check("Fix-1.2_b", true);
         check("", false);

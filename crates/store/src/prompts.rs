@@ -86,10 +86,7 @@ pub(crate) fn parse(file_name: &str, text: &str) -> Result<Template, String> {
         .map_err(|error| format!("The front matter cannot be read: {error}."))?;
     let described = document.text("description").map(str::to_owned);
     let template = Template {
-        name: file_name
-            .strip_suffix(".md")
-            .unwrap_or(file_name)
-            .to_owned(),
+        name: file_name.strip_suffix(".md").unwrap_or(file_name).to_owned(),
         description: described.unwrap_or_else(|| first_line(&document.body)),
         argument_hint: document.text("argument-hint").map(str::to_owned),
         body: document.body,
@@ -121,10 +118,7 @@ struct Search {
 
 impl Search {
     fn warn(&mut self, path: &Path, message: impl Into<String>) {
-        self.found.warnings.push(Warning {
-            path: shown(path),
-            message: message.into(),
-        });
+        self.found.warnings.push(Warning { path: shown(path), message: message.into() });
     }
 
     fn listed(&mut self, selection: &Selection, base: &Path, origin: Origin) {
@@ -168,11 +162,7 @@ impl Search {
             .map_err(|error| format!("The prompt template cannot be read: {error}."))
             .and_then(|text| parse(&name, &text));
         match parsed {
-            Ok(template) => self.add(Template {
-                path: shown(file),
-                origin,
-                ..template
-            }),
+            Ok(template) => self.add(Template { path: shown(file), origin, ..template }),
             Err(reason) => self.warn(file, reason),
         }
     }
@@ -258,10 +248,7 @@ mod tests {
         world.sources.user_list = vec!["more/*.md".into(), "!drop.md".into()];
         world.sources.paths = vec!["flags".into()];
         let bundled = ["pi-crew-plan", "pi-crew-review"];
-        assert_eq!(
-            world.names(),
-            [&["p", "m", "u", "f"][..], &bundled].concat()
-        );
+        assert_eq!(world.names(), [&["p", "m", "u", "f"][..], &bundled].concat());
         world.sources.trusted = false;
         assert_eq!(world.names(), [&["m", "u", "f"][..], &bundled].concat());
         world.sources.discover = false;
@@ -287,42 +274,24 @@ mod tests {
         // 5.4.1.
         let check = |text: &str, description: &str, hint: Option<&str>| {
             let template = parse("a.b.md", text).unwrap();
-            let got = (
-                template.description.as_str(),
-                template.argument_hint.as_deref(),
-            );
+            let got = (template.description.as_str(), template.argument_hint.as_deref());
             assert_eq!(got, (description, hint), "{text}");
             assert_eq!(template.name, "a.b");
         };
-        check(
-            "---\ndescription: d\nargument-hint: <x>\n---\nbody",
-            "d",
-            Some("<x>"),
-        );
-        check(
-            "---\nargument-hint: 012\n---\n\n  first  \nsecond",
-            "first",
-            Some("012"),
-        );
+        check("---\ndescription: d\nargument-hint: <x>\n---\nbody", "d", Some("<x>"));
+        check("---\nargument-hint: 012\n---\n\n  first  \nsecond", "first", Some("012"));
         check("\n\nplain\n", "plain", None);
         check("", "", None);
         let exact = "y".repeat(60);
         check(&exact, &exact, None);
         check(&format!("{exact}z"), &format!("{exact}..."), None);
-        check(
-            &format!("{}😀", "y".repeat(59)),
-            &format!("{}...", "y".repeat(59)),
-            None,
-        );
+        check(&format!("{}😀", "y".repeat(59)), &format!("{}...", "y".repeat(59)), None);
     }
 
     #[test]
     fn a_command_stands_at_the_very_start() {
         // 5.4.2.
-        let template = Template {
-            origin: Origin::UserFolder,
-            ..parse("t.md", "<$1|$@>").unwrap()
-        };
+        let template = Template { origin: Origin::UserFolder, ..parse("t.md", "<$1|$@>").unwrap() };
         let check = |input: &str, expected: Option<&str>| {
             let got = expand(std::slice::from_ref(&template), input);
             assert_eq!(got.as_deref(), expected, "{input}");

@@ -56,10 +56,7 @@ pub struct Found {
 pub fn discover(sources: &Sources) -> Found {
     let mut search = Search::default();
     let (project, user) = (sources.project_selection(), sources.user_selection());
-    let home_agents = sources
-        .home
-        .as_deref()
-        .map(|home| home.join(".agents/skills"));
+    let home_agents = sources.home.as_deref().map(|home| home.join(".agents/skills"));
     if sources.discover && sources.trusted {
         search.listed(&project, &sources.project_dir, Origin::ProjectSettings);
         let own = sources.project_dir.join("skills");
@@ -160,10 +157,7 @@ pub(crate) struct Loaded {
 
 /// Reads one skill file (`host.md` 5.3.2).
 pub(crate) fn load(file: &Path, origin: Origin) -> Loaded {
-    let refused = |warnings: Vec<String>| Loaded {
-        skill: None,
-        warnings,
-    };
+    let refused = |warnings: Vec<String>| Loaded { skill: None, warnings };
     let read = text_file::read(file)
         .map_err(|error| format!("The skill cannot be read: {error}."))
         .and_then(|text| {
@@ -198,10 +192,7 @@ pub(crate) fn load(file: &Path, origin: Origin) -> Loaded {
         hidden: hidden.and_then(Value::as_bool) == Some(true),
         origin,
     };
-    Loaded {
-        skill: Some(skill),
-        warnings,
-    }
+    Loaded { skill: Some(skill), warnings }
 }
 
 const SKILL_FILE: &str = "SKILL.md";
@@ -266,10 +257,7 @@ struct Search {
 
 impl Search {
     fn warn(&mut self, path: &Path, message: impl Into<String>) {
-        self.found.warnings.push(Warning {
-            path: shown(path),
-            message: message.into(),
-        });
+        self.found.warnings.push(Warning { path: shown(path), message: message.into() });
     }
 
     fn listed(&mut self, selection: &Selection, base: &Path, origin: Origin) {
@@ -294,10 +282,7 @@ impl Search {
     fn folder(&mut self, folder: &Path, loose_files: bool, origin: Origin, selection: &Selection) {
         let walked = walk::skill_files(folder, loose_files);
         if walked.cut {
-            self.warn(
-                folder,
-                "The folder is too large; not all of it was searched for skills.",
-            );
+            self.warn(folder, "The folder is too large; not all of it was searched for skills.");
         }
         for file in walked.files {
             self.file(&file, origin, selection);

@@ -121,9 +121,7 @@ fn rules(tools: &[ToolHint<'_>], extra: &[String]) -> String {
     }
     if has("read") {
         let instead = if has("bash") { " rather than bash with cat or sed" } else { "" };
-        rules.push(format!(
-            "Read files with read{instead}; for large ones give offset and limit."
-        ));
+        rules.push(format!("Read files with read{instead}; for large ones give offset and limit."));
     }
     if has("edit") {
         let before = if has("read") { "Read a file before you edit it. " } else { "" };
@@ -193,30 +191,20 @@ pub fn addendum(options: &[String], folders: PromptFolders<'_>) -> Result<Vec<St
     if options.is_empty() {
         return Ok(from_folders("APPEND_SYSTEM.md", folders)?.into_iter().collect());
     }
-    options
-        .iter()
-        .map(|value| text_or_file(value, folders))
-        .collect()
+    options.iter().map(|value| text_or_file(value, folders)).collect()
 }
 
 fn text_or_file(value: &str, folders: PromptFolders<'_>) -> Result<String> {
     let path = paths::expand(value, folders.home, folders.cwd);
     // A long text is no path; asking the system about one can fail.
     let is_file = !value.contains('\n') && path.is_file();
-    if is_file {
-        read(&path)
-    } else {
-        Ok(value.to_owned())
-    }
+    if is_file { read(&path) } else { Ok(value.to_owned()) }
 }
 
 fn from_folders(name: &str, folders: PromptFolders<'_>) -> Result<Option<String>> {
     let candidates = folders.project.into_iter().chain([folders.agent_dir]);
     let mut files = candidates.map(|folder| folder.join(name));
-    files
-        .find(|path| path.is_file())
-        .map(|path| read(&path))
-        .transpose()
+    files.find(|path| path.is_file()).map(|path| read(&path)).transpose()
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -248,10 +236,7 @@ mod tests {
             addendum: vec!["one".into(), "two".into()],
             tools: vec![hint("read"), hint("edit")],
             extra_rules: vec!["- crew rule".into()],
-            context_files: vec![ContextFile {
-                path: "/p/AGENTS.md".into(),
-                text: "ctx\n".into(),
-            }],
+            context_files: vec![ContextFile { path: "/p/AGENTS.md".into(), text: "ctx\n".into() }],
             skills: Some("<available_skills/>".into()),
             ..PromptInput::bare(Path::new("/p"))
         };
@@ -291,7 +276,8 @@ mod tests {
         let all = ["read", "bash", "edit", "write", "grep", "find", "ls"];
         for bits in 0u32..1 << all.len() {
             let on = |at: usize| bits & (1 << at) != 0;
-            let enabled: Vec<_> = (0..all.len()).filter(|at| on(*at)).map(|at| hint(all[at])).collect();
+            let enabled: Vec<_> =
+                (0..all.len()).filter(|at| on(*at)).map(|at| hint(all[at])).collect();
             let text = rules(&enabled, &[]);
             let ours = text.lines().skip(RULES.len()).collect::<Vec<_>>().join(" ");
             for (at, name) in all.iter().enumerate() {
@@ -300,7 +286,11 @@ mod tests {
                     "read" => ours.contains("with read") || ours.contains("Read a file"),
                     "edit" => ours.contains("With edit") || ours.contains("with edit"),
                     "write" => ours.contains("Use write"),
-                    "find" => ours.contains("use find") || ours.contains(", find") || ours.contains("and find"),
+                    "find" => {
+                        ours.contains("use find")
+                            || ours.contains(", find")
+                            || ours.contains("and find")
+                    }
                     "ls" => ours.contains(" ls "),
                     other => ours.contains(other),
                 };

@@ -15,9 +15,7 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is no regular file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(RESOURCE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
+    File::open(path)?.take(RESOURCE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > RESOURCE_BYTES_MAX {
         let reason = format!("it is larger than {RESOURCE_BYTES_MAX} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));

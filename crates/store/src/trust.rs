@@ -151,9 +151,7 @@ pub struct TrustStore {
 impl TrustStore {
     /// The store of an agent directory.
     pub fn new(agent_dir: &Path) -> TrustStore {
-        TrustStore {
-            path: agent_dir.join("trust.json"),
-        }
+        TrustStore { path: agent_dir.join("trust.json") }
     }
 
     /// The decision for a folder: that of the nearest entry at or above it. An
@@ -161,9 +159,7 @@ impl TrustStore {
     pub fn decision(&self, folder: &Path) -> Result<Option<bool>> {
         let stored = self.read()?;
         let folder = paths::resolved(folder);
-        Ok(folder
-            .ancestors()
-            .find_map(|at| stored.get(at.to_string_lossy().as_ref()).copied()))
+        Ok(folder.ancestors().find_map(|at| stored.get(at.to_string_lossy().as_ref()).copied()))
     }
 
     /// Stores decisions under the lock; an invalid store is never overwritten.
@@ -190,10 +186,7 @@ impl TrustStore {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(error) => return Err(io_error("read", &self.path)(error)),
         };
-        let invalid = |reason: String| Error::Invalid {
-            path: self.path.clone(),
-            reason,
-        };
+        let invalid = |reason: String| Error::Invalid { path: self.path.clone(), reason };
         let text = std::str::from_utf8(&bytes).map_err(|error| invalid(error.to_string()))?;
         let values: Map<String, Value> = serde_json::from_str(files::without_bom(text))
             .map_err(|error| invalid(error.to_string()))?;
@@ -223,13 +216,7 @@ mod tests {
     fn options_beat_stored_decisions_and_these_beat_the_setting() {
         // host.md 5.6.3, 11.99; product.md P-14d
         let check = |option, gated, stored, default, interactive, expected| {
-            let input = TrustInput {
-                option,
-                gated,
-                stored,
-                default,
-                interactive,
-            };
+            let input = TrustInput { option, gated, stored, default, interactive };
             assert_eq!(decide(input), expected, "{input:?}");
         };
         use DefaultTrust::{Always, Ask, Never};
@@ -275,9 +262,7 @@ mod tests {
         let (a, b, c) = (root.join("a"), root.join("a/b"), root.join("a/b/c"));
         fs::create_dir_all(&c).unwrap();
         assert_eq!(store.decision(&c).unwrap(), None);
-        store
-            .record(&[(a.clone(), Some(true)), (b.clone(), Some(false))])
-            .unwrap();
+        store.record(&[(a.clone(), Some(true)), (b.clone(), Some(false))]).unwrap();
         assert_eq!(store.decision(&a).unwrap(), Some(true));
         assert_eq!(store.decision(&c).unwrap(), Some(false));
         store.record(&Choice::Parent.changes(&b)).unwrap();

@@ -1,6 +1,8 @@
 //! Session files as they are found in the world: old, damaged, huge, and new
 //! ones that must come out right (`host.md` 2).
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -66,15 +68,20 @@ fn context(opened: &Opened) -> String {
     opened.context.messages.iter().map(line).collect()
 }
 
+/// The texts of a context of user, custom and summary messages.
 fn texts(opened: &Opened) -> Vec<String> {
-    let text = |message: &Message| match message {
-        Message::User(m) => m.content.text(),
-        Message::Custom(m) => m.content.text(),
-        Message::CompactionSummary(m) => m.summary.clone(),
-        other => panic!("{other:?}"),
-    };
     let messages = opened.context.messages.iter();
-    messages.map(|(_, message)| text(message)).collect()
+    let text = |(_, message): &(EntryId, std::sync::Arc<Message>)| {
+        if let Message::CompactionSummary(m) = &**message {
+            return m.summary.clone();
+        }
+        if let Message::Custom(m) = &**message {
+            return m.content.text();
+        }
+        let Message::User(m) = &**message else { panic!("{message:?}") };
+        m.content.text()
+    };
+    messages.map(text).collect()
 }
 
 #[test]
@@ -162,15 +169,9 @@ fn nothing_is_on_disk_before_the_first_prompt() {
     // host.md 2.2.1, 2.2.2, 11.1, 11.2
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions/--w--/s.jsonl");
-    let mut log = SessionLog::create(Plan {
-        header: header("new"),
-        path: Some(path.clone()),
-        lock: true,
-    });
-    let model = EntryBody::ModelChange {
-        provider: "fake".into(),
-        model_id: "m1".into(),
-    };
+    let mut log =
+        SessionLog::create(Plan { header: header("new"), path: Some(path.clone()), lock: true });
+    let model = EntryBody::ModelChange { provider: "fake".into(), model_id: "m1".into() };
     log.append(&entry("m", None, model)).unwrap();
     log.sync().unwrap();
     assert!(!folder.path().join("sessions").exists());
@@ -183,10 +184,7 @@ fn nothing_is_on_disk_before_the_first_prompt() {
     assert_eq!(text.lines().count(), 4);
     assert!(text.starts_with(r#"{"type":"session","version":3,"id":"new""#));
     assert!(text.ends_with("}\n"));
-    assert!(matches!(
-        open::open(&path, header("x"), true),
-        Err(Error::InUse { .. })
-    ));
+    assert!(matches!(open::open(&path, header("x"), true), Err(Error::InUse { .. })));
     assert_eq!(log.entry(&"v".into()).unwrap(), user("v", Some("u"), "again"));
     drop(log);
     assert_eq!(texts(&open(&path)), ["hello", "again"]);
@@ -201,31 +199,21 @@ fn nothing_is_on_disk_before_the_first_prompt() {
 #[test]
 fn a_session_without_a_file_answers_like_one_with_a_file() {
     // host.md 6.3.4, 7.3.1
-    let mut log = SessionLog::create(Plan {
-        header: header("memory"),
-        path: None,
-        lock: false,
-    });
+    let mut log = SessionLog::create(Plan { header: header("memory"), path: None, lock: false });
     log.append(&user("u", None, "hello")).unwrap();
     log.append(&user("v", Some("u"), "again")).unwrap();
     assert_eq!((log.path(), log.is_saved()), (None, false));
     assert_eq!(log.project(log.last()).unwrap().messages.len(), 2);
     assert_eq!(log.entry(&"u".into()).unwrap(), user("u", None, "hello"));
-    assert!(matches!(
-        log.entry(&"x".into()),
-        Err(Error::UnknownEntry { .. })
-    ));
+    assert!(matches!(log.entry(&"x".into()), Err(Error::UnknownEntry { .. })));
 }
 
 #[test]
 fn a_planned_file_that_exists_is_an_error_and_the_session_can_go_on() {
     // host.md 2.2.2, 2.2.4
     let (_folder, path) = world("somebody else's");
-    let mut log = SessionLog::create(Plan {
-        header: header("new"),
-        path: Some(path.clone()),
-        lock: false,
-    });
+    let mut log =
+        SessionLog::create(Plan { header: header("new"), path: Some(path.clone()), lock: false });
     let error = log.append(&user("u", None, "hello"));
     assert!(matches!(error, Err(Error::Exists { .. })));
     assert_eq!(log.last(), None);
@@ -260,10 +248,7 @@ fn missing_and_empty_files_become_sessions_and_others_are_refused() {
     fs::write(&path, format!("junk\n\n{}\n", golden("v3.jsonl"))).unwrap();
     let opened = open(&path);
     assert_eq!(opened.warnings.len(), 1, "{:?}", opened.warnings);
-    assert!(matches!(
-        open::open(folder.path(), header("x"), false),
-        Err(Error::Io { .. })
-    ));
+    assert!(matches!(open::open(folder.path(), header("x"), false), Err(Error::Io { .. })));
 }
 
 #[test]
@@ -396,10 +381,7 @@ fn the_tree_has_children_by_time_and_labels() {
         Entry { timestamp, ..entry }.line()
     };
     let label = |id: &str, parent: &str, text: Option<&str>| {
-        let body = EntryBody::Label {
-            target_id: "c".into(),
-            label: text.map(str::to_owned),
-        };
+        let body = EntryBody::Label { target_id: "c".into(), label: text.map(str::to_owned) };
         entry(id, Some(parent), body)
     };
     let lines = [
@@ -416,10 +398,7 @@ fn the_tree_has_children_by_time_and_labels() {
     let tree: serde_json::Value = serde_json::from_str(&tree_json(&log).unwrap()).unwrap();
     assert_eq!(tree[0]["children"][0]["entry"]["id"], "c");
     assert_eq!(tree[0]["children"][0]["label"], "L");
-    assert_eq!(
-        tree[0]["children"][0]["labelTimestamp"],
-        "2026-11-30T13:43:05.000Z"
-    );
+    assert_eq!(tree[0]["children"][0]["labelTimestamp"], "2026-11-30T13:43:05.000Z");
     assert_eq!(tree[0]["children"][1]["entry"]["id"], "b");
     assert_eq!(tree[1]["entry"]["id"], "d");
 }

@@ -1,5 +1,7 @@
 //! Fork, clone and `--fork` (`host.md` 2.8.4 to 2.8.7).
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,11 +35,7 @@ fn world(text: &str) -> World {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source.jsonl");
     fs::write(&source, text).unwrap();
-    World {
-        copy: folder.path().join("new/copy.jsonl"),
-        source,
-        _folder: folder,
-    }
+    World { copy: folder.path().join("new/copy.jsonl"), source, _folder: folder }
 }
 
 impl World {
@@ -46,11 +44,7 @@ impl World {
     }
 
     fn plan(&self) -> Plan {
-        Plan {
-            header: header("copy"),
-            path: Some(self.copy.clone()),
-            lock: false,
-        }
+        Plan { header: header("copy"), path: Some(self.copy.clone()), lock: false }
     }
 
     /// The lines of the copy of a branch, and the one in memory agrees.
@@ -146,23 +140,14 @@ fn a_fork_ends_before_the_message_and_gives_its_text() {
     let w = world(&golden("v3.jsonl"));
     let log = w.log();
     let (leaf, text) = fork_point(&log, &"0000000b".into()).unwrap();
-    assert_eq!(
-        (leaf, text.as_str()),
-        (Some("0000000a".into()), "answered twice")
-    );
+    assert_eq!((leaf, text.as_str()), (Some("0000000a".into()), "answered twice"));
     for id in ["0000000c", "00000017", "unknown"] {
         let refused = fork_point(&log, &id.into());
         assert!(matches!(refused, Err(Error::UnknownEntry { .. })));
     }
-    let texts: Vec<String> = user_messages(&log)
-        .unwrap()
-        .into_iter()
-        .map(|(_, text)| text)
-        .collect();
-    assert_eq!(
-        texts,
-        ["forgotten by the compaction", "kept question", "answered twice"]
-    );
+    let texts: Vec<String> =
+        user_messages(&log).unwrap().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["forgotten by the compaction", "kept question", "answered twice"]);
     let (leaf, _) = fork_point(&log, &"00000004".into()).unwrap();
     let mut fork = copy_branch(&log, leaf.as_ref(), w.plan()).unwrap();
     assert!(!w.copy.exists(), "no user or assistant message on the path");
@@ -184,10 +169,7 @@ fn an_unsaved_session_cannot_be_cloned_and_one_in_memory_can() {
     let fresh = SessionLog::create(w.plan());
     let refused = copy_branch(&fresh, None, w.plan());
     assert!(matches!(refused, Err(Error::NotSaved)));
-    let memory = || Plan {
-        path: None,
-        ..w.plan()
-    };
+    let memory = || Plan { path: None, ..w.plan() };
     let source = SessionLog::create(memory());
     let copy = copy_branch(&source, None, memory()).unwrap();
     assert_eq!(copy.header().parent_session, None);

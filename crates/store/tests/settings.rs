@@ -1,6 +1,8 @@
 //! Settings files: layers, wrong values, and writes that leave the rest alone
 //! (`host.md` 1.3).
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,11 +27,7 @@ fn world(user: &str, project: &str) -> World {
         }
         path
     };
-    World {
-        user: file("user.json", user),
-        project: file("project.json", project),
-        _folder: folder,
-    }
+    World { user: file("user.json", user), project: file("project.json", project), _folder: folder }
 }
 
 impl World {
@@ -72,10 +70,7 @@ fn without_files_every_default_of_the_table_holds() {
         (retry.max_retries, retry.base_delay_ms, retry.max_agent_delay_ms),
         (3, 2000, 60_000)
     );
-    assert_eq!(
-        (retry.provider_timeout_ms, retry.provider_max_retries),
-        (None, 0)
-    );
+    assert_eq!((retry.provider_timeout_ms, retry.provider_max_retries), (None, 0));
     assert_eq!(retry.provider_max_retry_delay_ms, Some(60_000));
     assert_eq!(s.http_idle_timeout_ms, Some(300_000));
     assert_eq!(s.default_tools, ["read", "bash", "edit", "write"]);
@@ -84,11 +79,7 @@ fn without_files_every_default_of_the_table_holds() {
     assert_eq!(s.terminal.theme, "system");
     assert_eq!(s.terminal.quiet_startup, QuietStart::No);
     assert_eq!(
-        (
-            s.terminal.editor_padding_x,
-            s.terminal.output_pad,
-            s.terminal.autocomplete_max_visible
-        ),
+        (s.terminal.editor_padding_x, s.terminal.output_pad, s.terminal.autocomplete_max_visible),
         (0, 1, 5)
     );
     assert_eq!(s.crew.attention, ["needs_input", "error", "idle"]);
@@ -194,10 +185,8 @@ fn a_write_changes_one_field_of_what_is_on_disk_now() {
     let w = world(r#"{"unknown":{"deep":[1.50,null]},"theme":"system"}"#, "");
     let mut one = w.files();
     let mut two = w.files();
-    one.update(Scope::User, &["followUpMode"], Some(&json!("all")))
-        .unwrap();
-    two.update(Scope::User, &["compaction", "enabled"], Some(&json!(false)))
-        .unwrap();
+    one.update(Scope::User, &["followUpMode"], Some(&json!("all"))).unwrap();
+    two.update(Scope::User, &["compaction", "enabled"], Some(&json!(false))).unwrap();
     two.update(Scope::User, &["theme"], None).unwrap();
     let text = fs::read_to_string(&w.user).unwrap();
     assert_eq!(
@@ -225,14 +214,9 @@ fn a_broken_file_counts_as_empty_and_is_written_once_it_parses_again() {
         assert_eq!(files.settings().0.steering_mode, QueueMode::All);
         assert_eq!(fs::read_to_string(&w.user).unwrap(), text);
         fs::write(&w.user, "{\"theme\":\"x\"}").unwrap();
-        files
-            .update(Scope::User, &["outputPad"], Some(&json!(0)))
-            .unwrap();
+        files.update(Scope::User, &["outputPad"], Some(&json!(0))).unwrap();
         let stored: Value = serde_json::from_str(&fs::read_to_string(&w.user).unwrap()).unwrap();
-        assert_eq!(
-            stored,
-            json!({"theme":"x","steeringMode":"all","outputPad":0})
-        );
+        assert_eq!(stored, json!({"theme":"x","steeringMode":"all","outputPad":0}));
     }
 }
 
@@ -254,13 +238,8 @@ fn a_new_file_is_private() {
     // product.md P-14a
     let w = world("", "");
     let mut files = w.files();
-    files
-        .update(Scope::User, &["theme"], Some(&json!("x")))
-        .unwrap();
-    assert_eq!(
-        fs::read_to_string(&w.user).unwrap(),
-        "{\n  \"theme\": \"x\"\n}"
-    );
+    files.update(Scope::User, &["theme"], Some(&json!("x"))).unwrap();
+    assert_eq!(fs::read_to_string(&w.user).unwrap(), "{\n  \"theme\": \"x\"\n}");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

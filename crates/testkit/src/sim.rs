@@ -3,13 +3,19 @@
 //! A scheduler picks the next event among all in flight: stream events, tool
 //! endings, openings, discoveries, commands, deadlines. Faults: failed
 //! openings, broken and failing streams, hung tools, late and repeated
-//! endings, aborts, detaching, failed appends. Invariants are checked after
-//! each step; then faults stop, everything must come to rest, and a naive
-//! reference model says who must have received what.
+//! endings, aborts, detaching, forks, failed appends, days that pass, a quit
+//! in the middle. Invariants are checked after each step; then faults stop,
+//! everything must come to rest, and a naive reference model says who must
+//! have received what. Read `world` for the scheduler, `shell` for what
+//! effects do, `checks` and `reference` for what must hold.
 
 mod checks;
+mod compaction;
+mod disk;
+mod faces;
 mod reference;
 mod script;
+mod shell;
 mod world;
 
 use std::fmt;
@@ -23,10 +29,14 @@ pub struct Summary {
     pub spawned: u64,
     /// Cycles settled.
     pub settled: u64,
-    /// Results recorded by owners.
+    /// Results and abort entries recorded by owners.
     pub delivered: u64,
     /// Faults injected.
     pub faults: u64,
+    /// Compactions that were written.
+    pub compactions: u64,
+    /// Runs that ended by a quit in the middle.
+    pub quits: u64,
 }
 
 impl Summary {
@@ -37,6 +47,8 @@ impl Summary {
         self.settled += other.settled;
         self.delivered += other.delivered;
         self.faults += other.faults;
+        self.compactions += other.compactions;
+        self.quits += other.quits;
     }
 }
 
@@ -44,8 +56,15 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} steps, {} subagents, {} settlements, {} deliveries, {} faults",
-            self.steps, self.spawned, self.settled, self.delivered, self.faults
+            "{} steps, {} subagents, {} settlements, {} deliveries, {} faults, \
+             {} compactions, {} sudden ends",
+            self.steps,
+            self.spawned,
+            self.settled,
+            self.delivered,
+            self.faults,
+            self.compactions,
+            self.quits
         )
     }
 }

@@ -179,3 +179,6 @@ impl Sink for Shown {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

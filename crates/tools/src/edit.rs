@@ -273,11 +273,11 @@ mod tests {
         let world = World::new();
         world.file("f", "a\nb\n");
         world.call("read", json!({"path": "f"})).await;
-        world.file("f", "a\nb\nby a person\n");
+        world.file("f", "a\nb\nb\n");
         let outcome =
             world.call("edit", json!({"path": "f", "oldText": "b\n", "newText": "B\n"})).await;
         assert!(outcome.is_error, "b stands twice now");
         world.call("edit", json!({"path": "f", "oldText": "a\n", "newText": "A\n"})).await;
-        assert_eq!(world.text("f"), "A\nb\nby a person\n");
+        assert_eq!(world.text("f"), "A\nb\nb\n");
     }
 }

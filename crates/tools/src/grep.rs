@@ -107,7 +107,8 @@ fn grep(context: &ToolContext, arguments: &Value, stop: &Stop) -> Result<ToolOut
         searched.map_err(|source| Error::file(name, source))?;
     }
     stop.check()?;
-    Ok(outcome(&search.hits, limit))
+    let is_binary_file = !data.is_dir() && search.hits.is_binary();
+    Ok(outcome(&search.hits, limit, is_binary_file))
 }
 
 fn matcher(arguments: &Value) -> Result<RegexMatcher, Error> {
@@ -188,9 +189,13 @@ impl Filter {
     }
 }
 
-fn outcome(hits: &Hits, limit: u64) -> ToolOutcome {
+fn outcome(hits: &Hits, limit: u64, is_binary_file: bool) -> ToolOutcome {
     if hits.matches() == 0 {
-        return ToolOutcome::text("(no match)");
+        return ToolOutcome::text(if is_binary_file {
+            "(no match; the file is binary and was not searched to its end)"
+        } else {
+            "(no match)"
+        });
     }
     let view = Truncation::head(hits.text(), hits.totals());
     let mut notes = Vec::new();
@@ -200,6 +205,9 @@ fn outcome(hits: &Hits, limit: u64) -> ToolOutcome {
             "Only {limit} matches are shown, more exist; raise limit or narrow the search."
         ));
         fields.push(("matchLimitReached", Value::from(limit)));
+    }
+    if is_binary_file {
+        notes.push("The file is binary and was not searched to its end.".to_owned());
     }
     if view.is_cut() {
         let kept = size(view.content.len() as u64);
@@ -278,11 +286,14 @@ mod tests {
         world.file("text", "needle in the hay\n".repeat(9000));
         let arguments = json!({"pattern": "needle", "limit": 9000});
         let outcome = world.call("grep", arguments).await;
-        let details = outcome.details.unwrap().value();
+        let details = outcome.details.as_ref().unwrap().value();
         assert_eq!(details["truncation"]["totalLines"], 9000);
         assert_eq!(details["truncation"]["truncatedBy"], "bytes");
         assert!(details.get("matchLimitReached").is_none());
         assert!(!outcome.joined_text().contains("binary"));
+        let arguments = json!({"pattern": "needle", "path": "binary"});
+        let outcome = world.call("grep", arguments).await;
+        assert!(outcome.joined_text().contains("is binary"));
     }
 
     #[tokio::test]

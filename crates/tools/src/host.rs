@@ -22,7 +22,9 @@ use crate::slots::Slots;
 const DRAINED_PIPES_MAX: usize = 64;
 
 /// Learns which process groups live, to end them after a death of the host
-/// (`product.md` P-14b). Called from any thread; must not block for long.
+/// (`product.md` P-14b). Called from any thread; must not block for long. Told
+/// of the end late, when it is certain: the number of a group may by then
+/// belong to others, so a guard ends commands by marker (`kill_marked`).
 pub trait GroupGuard: Send + Sync {
     /// A command started. All markers of a host start with [`Host::marker`].
     fn started(&self, group: i32, marker: &str);

@@ -96,7 +96,15 @@ pub(crate) async fn run(host: &Arc<Host>, spec: Spec, sink: &mut dyn Sink) -> Re
     let kill_on_drop = KillOnDrop { host: Arc::clone(host), marker: marker.clone(), armed: true };
     let (child, pipe) = start(&spec, &marker)?;
     let group = child.id().map_or(0, u32::cast_signed);
-    host.commands.started(&marker, group);
+    if !host.commands.started(&marker, group) {
+        let target = sweep::Target {
+            group: Some(group),
+            leader_held: true,
+            ..sweep::Target::marked(marker)
+        };
+        let _ = tokio::task::spawn_blocking(move || sweep::kill_marked(&[target])).await;
+        return Err(Error::Closed);
+    }
     let mut running = Running {
         host,
         marker,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{ShellConfig, ToolContext};
-use crate::host::{Host, HostConfig};
+use crate::host::{GroupGuard, Host, HostConfig};
 use crate::toolbox::Toolbox;
 
 pub(crate) struct World {
@@ -24,11 +24,19 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> World {
+        World::with(None)
+    }
+
+    pub(crate) fn guarded(guard: Arc<dyn GroupGuard>) -> World {
+        World::with(Some(guard))
+    }
+
+    fn with(guard: Option<Arc<dyn GroupGuard>>) -> World {
         let folder = tempfile::tempdir().unwrap();
         for name in ["cwd", "tmp", "home"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let host = Host::new(HostConfig { tmp: folder.path().join("tmp"), guard: None });
+        let host = Host::new(HostConfig { tmp: folder.path().join("tmp"), guard });
         World { folder, host, cancel: CancellationToken::new(), updates: Arc::default() }
     }
 

@@ -7,7 +7,9 @@ use crew_base::id::RunId;
 use crew_base::message::{AssistantMessage, Message, SharedMessage, StopReason};
 use crew_base::model::{ModelError, ModelEvent};
 
+use super::recovery::Recovery;
 use super::{Agent, Step};
+use crate::answer::Answer;
 use crate::effect::{Effect, Update};
 use crate::phase::{Backoff, Phase, Stream, TurnEnd};
 use crate::retry;
@@ -19,6 +21,10 @@ impl Agent {
         run: RunId,
         events: Vec<ModelEvent>,
     ) {
+        if self.is_compacting() {
+            self.summary_events(step, run, events);
+            return;
+        }
         for event in events {
             let Phase::Streaming(stream) = &mut self.phase else {
                 return;
@@ -72,6 +78,10 @@ impl Agent {
             self.after_failure(step, message, &error);
             return;
         }
+        if message.stop_reason != StopReason::Length {
+            self.recovered = false;
+            self.gave_up = false;
+        }
         let message = self.store(step, message);
         if self.attempt > 0 {
             let attempt = std::mem::take(&mut self.attempt);
@@ -100,14 +110,26 @@ impl Agent {
         self.end_turn(step, message, Vec::new(), TurnEnd::Aborted);
     }
 
+    /// Stores the answer of a request that was aborted before it was made.
+    pub(super) fn abort_unasked(&mut self, step: &mut Step<'_>) {
+        let answer = match &self.model {
+            Some(model) => Answer::new(model, self.thinking, step.now),
+            None => Answer::without_model(self.thinking, step.now),
+        };
+        step.update(Update::MessageStart(Arc::new(Message::Assistant(answer.pending()))));
+        let text = "the run was aborted before its first request".to_owned();
+        let message = answer.broken(step.now, StopReason::Aborted, text);
+        let message = self.store(step, message);
+        self.end_turn(step, message, Vec::new(), TurnEnd::Aborted);
+    }
+
     fn take_stream(&mut self) -> Option<Stream> {
-        match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Streaming(stream) => Some(stream),
-            other => {
-                self.phase = other;
-                None
-            }
-        }
+        let phase = std::mem::replace(&mut self.phase, Phase::Idle);
+        let Phase::Streaming(stream) = phase else {
+            self.phase = phase;
+            return None;
+        };
+        Some(stream)
     }
 
     /// Records the final answer, then tells it.
@@ -122,8 +144,13 @@ impl Agent {
 
     /// Tries again if that can help, else ends the run (`host.md` 3.6).
     fn after_failure(&mut self, step: &mut Step<'_>, message: SharedMessage, error: &ModelError) {
+        let recovery = self.recover_from_error(step, &message, error);
+        if recovery == Recovery::Began {
+            return;
+        }
         let settings = self.settings.retry;
-        let retries = settings.enabled && retry::is_transient(error);
+        let retries =
+            settings.enabled && recovery == Recovery::NotNeeded && retry::is_transient(error);
         if !retries || self.attempt >= settings.retries_max {
             if self.attempt > 0 {
                 let attempt = std::mem::take(&mut self.attempt);

@@ -27,6 +27,8 @@ pub enum Control {
     FollowUp(QueueMode),
     /// Whether failed requests are tried again.
     Retry(bool),
+    /// Whether contexts are compacted by themselves.
+    Compaction(bool),
     /// Gives up the wait for a retry; what is queued goes on (`host.md` 12.5).
     AbortRetry,
     /// A name for the session; `None` clears it.
@@ -63,6 +65,7 @@ impl Agent {
             Control::Steering(mode) => self.settings.steering = mode,
             Control::FollowUp(mode) => self.settings.follow_up = mode,
             Control::Retry(enabled) => self.settings.retry.enabled = enabled,
+            Control::Compaction(enabled) => self.settings.compaction.enabled = enabled,
             Control::AbortRetry => self.abort_retry(&mut step),
             Control::Name(name) => {
                 self.note(&mut step, EntryBody::SessionInfo { name: name.clone() }, None);

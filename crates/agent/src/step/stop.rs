@@ -10,7 +10,7 @@ use crew_base::tool::ToolOutcome;
 use super::{Agent, Step, tools};
 use crate::answer::Answer;
 use crate::effect::{Effect, Update};
-use crate::phase::{Phase, SlotState};
+use crate::phase::{After, Phase, SlotState};
 
 impl Agent {
     /// Stops what runs (`host.md` 3.5): a request at once, tools when each has
@@ -32,6 +32,7 @@ impl Agent {
                 });
                 self.settle(step, RunEnd::Aborted);
             }
+            Phase::Compacting(compacting) => self.abort_compaction(step, *compacting),
             Phase::Boundary(then) => self.phase = Phase::Boundary(then),
         }
     }
@@ -76,6 +77,23 @@ impl Agent {
                     }
                 }
                 self.tell_new_failure(step, &error);
+            }
+            Phase::Compacting(compacting) => {
+                match self.break_compaction(step, *compacting, &error) {
+                    After::Turn(_) => {
+                        step.update(Update::TurnStart);
+                        self.tell_new_failure(step, &error);
+                    }
+                    After::Manual => {
+                        self.rest(step, RunEnd::Failed(error));
+                        return;
+                    }
+                    After::Start(_) | After::Loop | After::Retry(_) => {
+                        self.give_up_retries(step, &error);
+                        self.settle(step, RunEnd::Failed(error));
+                        return;
+                    }
+                }
             }
             Phase::Idle | Phase::Boundary(_) => self.tell_new_failure(step, &error),
         }

@@ -5,6 +5,7 @@ use crew_base::json::Raw;
 use crew_base::message::{Message, SharedMessage, StopReason, ToolCall, ToolResultMessage};
 use crew_base::tool::{ToolOutcome, ToolProgress};
 
+use super::recovery::Recovery;
 use super::{Agent, Step};
 use crate::effect::{Effect, Update};
 use crate::phase::{Batch, Phase, Slot, SlotState, TurnEnd};
@@ -20,6 +21,9 @@ impl Agent {
         let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
         let cut = message.stop_reason == StopReason::Length;
         if calls.is_empty() {
+            if self.recover_from_cut(step, &answer, &[]) == Recovery::Began {
+                return;
+            }
             self.end_turn(step, answer, Vec::new(), TurnEnd::Stop);
             return;
         }
@@ -131,6 +135,14 @@ impl Agent {
                 timestamp: step.now,
             });
             results.push(self.add(step, Queued::Typed(message)));
+        }
+        let recovery = self.recover_from_cut(step, &batch.answer, &results);
+        if recovery == Recovery::Began {
+            return;
+        }
+        if recovery == Recovery::Exhausted {
+            self.end_turn(step, batch.answer, results, TurnEnd::Stop);
+            return;
         }
         let end = match (batch.aborted, all_terminate) {
             (true, _) => TurnEnd::Aborted,

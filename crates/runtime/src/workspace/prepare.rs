@@ -13,27 +13,16 @@ use crew_engine::{OpenPlan, Opened, Source};
 use crew_model::select::{
     self, Query, StartupInputs, ThinkingInputs, scope, startup_model, startup_thinking,
 };
-use crew_store::context_files::{self, ContextFile};
 use crew_store::definitions::split_model;
-use crew_store::paths::{child_folder, project_dir, session_file_name};
-use crew_store::resources::Sources;
+use crew_store::paths::{child_folder, session_file_name};
 use crew_store::session::copy::copy_branch;
 use crew_store::session::log::{Plan, SessionLog};
 use crew_store::session::open::{Opened as OpenedLog, open};
 use crew_store::skills::{self, Skill};
-use crew_store::system_prompt::{
-    PromptFolders, PromptInput, ToolHint, addendum, custom_base, sections,
-};
+use crew_store::system_prompt::{PromptInput, ToolHint, sections};
 
 use super::selection::{child_tools, owner_tools};
 use super::{Parent, Prepared, Scope, SessionPlace, Workspace};
-
-/// What prompts of a directory are made from; read once for each directory.
-pub(super) struct Resources {
-    context_files: Vec<ContextFile>,
-    skills: Vec<Skill>,
-    warnings: Vec<String>,
-}
 
 impl Workspace {
     /// Prepares a session; the error is for people or, for a child, for its
@@ -47,14 +36,23 @@ impl Workspace {
         match plan {
             OpenPlan::Owner { session, source: Source::New { name } } => {
                 let cwd = self.config.cwd.clone();
-                let log = self.new_owner_log(&session, &cwd, now);
+                let log = self.new_owner_log(&session, &cwd, None, now);
                 self.owner(OwnerLog { log, cwd, name, is_new: true, context: None }, Vec::new())
+            }
+            OpenPlan::Owner { session, source: Source::Under { parent } } => {
+                let cwd = self.config.cwd.clone();
+                let log = self.new_owner_log(&session, &cwd, Some(Path::new(&parent)), now);
+                let new = OwnerLog { log, cwd, name: None, is_new: true, context: None };
+                self.owner(new, Vec::new())
             }
             OpenPlan::Owner { session, source: Source::File(path) } => {
                 self.resume(&session, Path::new(&path), now)
             }
             OpenPlan::Owner { session, source: Source::Branch { file, leaf } } => {
-                self.branch(&session, Path::new(&file), leaf.as_ref(), now)
+                self.branch(&session, Path::new(&file), Until::Entry(leaf), now)
+            }
+            OpenPlan::Owner { session, source: Source::Copy { file } } => {
+                self.branch(&session, Path::new(&file), Until::Last, now)
             }
             OpenPlan::Child(open) => {
                 let parent = parent.ok_or("its owner session is no longer open")?;
@@ -74,8 +72,14 @@ impl Workspace {
         }
     }
 
-    fn new_owner_log(&self, session: &SessionId, cwd: &Path, now: Time) -> SessionLog {
-        let header = Self::header(session, cwd, None, now);
+    fn new_owner_log(
+        &self,
+        session: &SessionId,
+        cwd: &Path,
+        parent: Option<&Path>,
+        now: Time,
+    ) -> SessionLog {
+        let header = Self::header(session, cwd, parent, now);
         let path = match &self.config.sessions {
             SessionPlace::Folder(folder) => Some(folder.file(&header)),
             SessionPlace::Memory => None,
@@ -88,13 +92,6 @@ impl Workspace {
         let OpenedLog { log, context, warnings } =
             open(path, fresh, true).map_err(|error| error.to_string())?;
         let cwd = PathBuf::from(&log.header().cwd);
-        if !cwd.is_dir() {
-            return Err(format!(
-                "the session {} belongs to {}, which no longer exists",
-                path.display(),
-                cwd.display()
-            ));
-        }
         let warnings = warnings
             .into_iter()
             .map(|warning| format!("{}: {}", warning.path, warning.message))
@@ -108,7 +105,7 @@ impl Workspace {
         &self,
         session: &SessionId,
         file: &Path,
-        leaf: Option<&EntryId>,
+        until: Until,
         now: Time,
     ) -> Result<Prepared, String> {
         let text = |error: crew_store::error::Error| error.to_string();
@@ -123,6 +120,10 @@ impl Workspace {
             }
             SessionPlace::Memory => None,
         };
+        let leaf = match &until {
+            Until::Last => source.last(),
+            Until::Entry(leaf) => leaf.as_ref(),
+        };
         let log = copy_branch(&source, leaf, Plan { header, path, lock: true }).map_err(text)?;
         let context = log.project(log.last()).map_err(text)?;
         let is_new = log.index().entries().is_empty();
@@ -131,6 +132,12 @@ impl Workspace {
 
     fn owner(&self, owner: OwnerLog, mut warnings: Vec<String>) -> Result<Prepared, String> {
         let OwnerLog { log, cwd, name, is_new, context } = owner;
+        if !cwd.is_dir() {
+            return Err(format!(
+                "the working directory of the session does not exist: {}",
+                cwd.display()
+            ));
+        }
         let loaded_model = context.as_ref().and_then(|context| context.model.clone());
         let level = context.as_ref().and_then(|context| context.thinking_level.clone());
         let has_messages = context.as_ref().is_some_and(|context| !context.messages.is_empty());
@@ -141,14 +148,16 @@ impl Workspace {
         let (model, thinking) = self.owner_model(session, level.as_deref(), &mut warnings)?;
         let config = &self.config;
         let tools = owner_tools(&config.toolbox, &config.settings.default_tools, &config.tools);
-        let resources = self.resources(&cwd);
-        warnings.extend(resources.warnings.iter().cloned());
+        let (resources, found) = self.resources(&cwd)?;
+        warnings.extend(found);
+        let scope = Scope { cwd, resources: Arc::new(resources) };
         let rules = if tools.iter().any(|tool| api::is_owner_tool(&tool.name)) {
             api::OWNER_GUIDELINES.map(str::to_owned).to_vec()
         } else {
             Vec::new()
         };
-        let prompt = self.prompt(&cwd, &tools, rules, None, &resources.skills, &resources)?;
+        let skills = &scope.resources.skills;
+        let prompt = self.prompt(&scope, PromptParts { tools, rules, role: None, skills });
         let loaded = Loaded {
             leaf: log.last().cloned(),
             taken: log.index().taken(),
@@ -157,7 +166,7 @@ impl Workspace {
         };
         let file = log.path().map(|path| path.to_string_lossy().into_owned());
         let opened = Opened { file, model, thinking, prompt, loaded, is_new, name };
-        Ok(Prepared { opened, log, scope: Scope { cwd }, is_owner: true, warnings })
+        Ok(Prepared { opened, log, scope: Arc::new(scope), is_owner: true, warnings })
     }
 
     /// Model and level of an owner (`host.md` 1.7.1, 1.7.2).
@@ -199,8 +208,8 @@ impl Workspace {
     fn child(&self, open: &OpenChild, parent: &Parent, now: Time) -> Result<Prepared, String> {
         let definition = &open.definition;
         let (model, thinking) = self.child_model(open)?;
-        let cwd = parent.scope.cwd.clone();
-        let header = Self::header(&open.session, &cwd, parent.file.as_deref(), now);
+        let scope = Arc::clone(&parent.scope);
+        let header = Self::header(&open.session, &scope.cwd, parent.file.as_deref(), now);
         let path = match (&self.config.sessions, &parent.file) {
             (SessionPlace::Memory, _) | (_, None) => None,
             (SessionPlace::Folder(folder), Some(file)) => {
@@ -210,8 +219,8 @@ impl Workspace {
         };
         let log = SessionLog::create(Plan { header, path, lock: false });
         let tools = child_tools(&self.config.toolbox, definition, &self.config.tools);
-        let resources = self.resources(&cwd);
-        let (skills, unknown) = skills::for_child(&resources.skills, definition.skills.as_deref());
+        let found = &scope.resources.skills;
+        let (skills, unknown) = skills::for_child(found, definition.skills.as_deref());
         let warnings = unknown
             .into_iter()
             .map(|name| {
@@ -220,7 +229,7 @@ impl Workspace {
             .collect();
         let rules = vec![api::CHILD_GUIDELINE.to_owned()];
         let role = Some(definition.prompt.trim()).filter(|role| !role.is_empty());
-        let prompt = self.prompt(&cwd, &tools, rules, role, &skills, &resources)?;
+        let prompt = self.prompt(&scope, PromptParts { tools, rules, role, skills: &skills });
         let file = log.path().map(|path| path.to_string_lossy().into_owned());
         let opened = Opened {
             file,
@@ -231,7 +240,7 @@ impl Workspace {
             is_new: true,
             name: Some(open.title.clone()),
         };
-        Ok(Prepared { opened, log, scope: Scope { cwd }, is_owner: false, warnings })
+        Ok(Prepared { opened, log, scope, is_owner: false, warnings })
     }
 
     /// Model and level of a child: the configured one exactly, else its
@@ -275,85 +284,41 @@ impl Workspace {
         Ok((config.catalog.for_level(&model, thinking), thinking))
     }
 
-    fn prompt(
-        &self,
-        cwd: &Path,
-        tools: &[ToolDefinition],
-        extra_rules: Vec<String>,
-        role: Option<&str>,
-        skills: &[Skill],
-        resources: &Resources,
-    ) -> Result<Prompt, String> {
-        let config = &self.config;
-        let project = project_dir(cwd);
-        let folders = PromptFolders {
-            project: self.trusts(cwd).then_some(project.as_path()),
-            agent_dir: &config.agent_dir,
-            cwd,
-            home: config.home.as_deref(),
-        };
-        let wish = &config.prompt;
-        let text = |error: crew_store::error::Error| error.to_string();
-        let mut addendum = addendum(&wish.append, folders).map_err(text)?;
-        addendum.extend(role.map(str::to_owned));
+    fn prompt(&self, scope: &Scope, parts: PromptParts<'_>) -> Prompt {
+        let PromptParts { tools, rules, role, skills } = parts;
+        let resources = &scope.resources;
         let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+        let mut addendum = resources.addendum.clone();
+        addendum.extend(role.map(str::to_owned));
         let input = PromptInput {
-            custom_base: custom_base(wish.system.as_deref(), folders).map_err(text)?,
+            custom_base: resources.custom_base.clone(),
             addendum,
             tools: tools.iter().map(hint).collect(),
-            extra_rules,
+            extra_rules: rules,
             context_files: resources.context_files.clone(),
             skills: skills::prompt_section(skills, &names),
-            cwd,
+            cwd: &scope.cwd,
         };
         let sections = sections(&input).0;
         let kept = |(name, text): (String, Option<String>)| text.map(|text| (name, text));
-        Ok(Prompt {
-            sections: sections.into_iter().filter_map(kept).collect(),
-            tools: tools.to_vec(),
-        })
+        Prompt { sections: sections.into_iter().filter_map(kept).collect(), tools }
     }
+}
 
-    /// Context files and skills of a directory, read at its first use.
-    fn resources(&self, cwd: &Path) -> Arc<Resources> {
-        let Ok(mut cached) = self.resources.lock() else {
-            return Arc::new(self.read_resources(cwd));
-        };
-        if let Some((known, resources)) = &*cached
-            && known == cwd
-        {
-            return Arc::clone(resources);
-        }
-        let resources = Arc::new(self.read_resources(cwd));
-        *cached = Some((cwd.to_owned(), Arc::clone(&resources)));
-        resources
-    }
+/// What the prompts of sessions of one directory differ in.
+struct PromptParts<'a> {
+    tools: Vec<ToolDefinition>,
+    rules: Vec<String>,
+    role: Option<&'a str>,
+    skills: &'a [Skill],
+}
 
-    fn read_resources(&self, cwd: &Path) -> Resources {
-        let (config, wish) = (&self.config, &self.config.prompt);
-        let (context_files, mut warnings) = if wish.no_context_files {
-            (Vec::new(), Vec::new())
-        } else {
-            context_files::load(&config.agent_dir, cwd)
-        };
-        let found = skills::discover(&Sources {
-            cwd: cwd.to_owned(),
-            project_dir: project_dir(cwd),
-            agent_dir: config.agent_dir.clone(),
-            home: config.home.clone(),
-            trusted: self.trusts(cwd),
-            discover: !wish.no_skills,
-            user_list: config.settings.skills.user.clone(),
-            project_list: config.settings.skills.project.clone(),
-            paths: wish.skills.clone(),
-        });
-        warnings.extend(found.warnings);
-        let warnings = warnings
-            .into_iter()
-            .map(|warning| format!("{}: {}", warning.path, warning.message))
-            .collect();
-        Resources { context_files, skills: found.skills, warnings }
-    }
+/// Where a copied branch ends.
+enum Until {
+    /// With the last entry of the file.
+    Last,
+    /// With this one; without one nothing is copied.
+    Entry(Option<EntryId>),
 }
 
 /// An owner's log and where it came from.

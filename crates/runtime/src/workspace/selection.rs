@@ -35,10 +35,11 @@ pub(super) fn owner_tools(
     };
     for change in &wish.changes {
         match change.split_at_checked(1) {
-            Some(("+", name)) if all.iter().any(|known| known == name) => {
-                if !names.iter().any(|known| known == name) {
-                    names.push(name.to_owned());
-                }
+            Some(("+", name))
+                if all.iter().any(|known| known == name)
+                    && !names.iter().any(|known| known == name) =>
+            {
+                names.push(name.to_owned());
             }
             Some(("-", name)) => names.retain(|known| known != name),
             _ => {}

@@ -19,15 +19,13 @@ pub(super) enum DeltaWarning {
 impl fmt::Display for DeltaWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DeltaWarning::Absent(tool) => write!(
-                f,
-                "\"-{tool}\" removes a tool that is not in the list at that point"
-            ),
+            DeltaWarning::Absent(tool) => {
+                write!(f, "\"-{tool}\" removes a tool that is not in the list at that point")
+            }
             DeltaWarning::Nameless(entry) => write!(f, "\"{entry}\" names no tool; it is skipped"),
-            DeltaWarning::Contradiction(tool) => write!(
-                f,
-                "\"{tool}\" is both added and removed; the later entry counts"
-            ),
+            DeltaWarning::Contradiction(tool) => {
+                write!(f, "\"{tool}\" is both added and removed; the later entry counts")
+            }
         }
     }
 }
@@ -37,11 +35,7 @@ impl fmt::Display for DeltaWarning {
 pub(super) fn resolve(inherited: &[String], list: &[String]) -> (Vec<String>, Vec<DeltaWarning>) {
     let entries: Vec<Entry<'_>> = list.iter().map(|text| Entry::parse(text)).collect();
     let resets = list.is_empty() || entries.iter().any(|e| matches!(e, Entry::Plain(_)));
-    let mut tools: Vec<String> = if resets {
-        Vec::new()
-    } else {
-        inherited.to_vec()
-    };
+    let mut tools: Vec<String> = if resets { Vec::new() } else { inherited.to_vec() };
     let mut warnings = Vec::new();
     for entry in &entries {
         if let Entry::Plain(name) = entry {

@@ -65,11 +65,7 @@ impl Reader<'_> {
     fn model(&mut self, value: &Value) -> Option<String> {
         // Nothing after the key is a malformed model, not the owner's model:
         // a spawn that fails is better than another model used in silence.
-        let text = if value.is_null() {
-            Some("")
-        } else {
-            value.as_text()
-        };
+        let text = if value.is_null() { Some("") } else { value.as_text() };
         let Some(text) = text else {
             self.wrong_type("model", "a string \"provider/model-id\"");
             return None;
@@ -84,11 +80,7 @@ impl Reader<'_> {
     }
 
     fn thinking(&mut self, value: &Value) -> Option<ThinkingLevel> {
-        let text = if value.is_null() {
-            Some("")
-        } else {
-            value.as_text()
-        };
+        let text = if value.is_null() { Some("") } else { value.as_text() };
         let Some(text) = text else {
             self.wrong_type("thinking", "the name of a level");
             return None;
@@ -143,11 +135,7 @@ mod tests {
 
     /// One warning that names the subagent and holds each word, or none.
     fn warned(warnings: &[String], words: &[&str]) {
-        assert_eq!(
-            warnings.len(),
-            usize::from(!words.is_empty()),
-            "{warnings:?}"
-        );
+        assert_eq!(warnings.len(), usize::from(!words.is_empty()), "{warnings:?}");
         for word in words {
             assert!(warnings[0].contains(word), "{word} in {warnings:?}");
             assert!(warnings[0].contains("rolex"), "{warnings:?}");
@@ -210,22 +198,8 @@ mod tests {
         check("tools: [{a: 1}]", none(), &["tools", "type"]);
         check("skills: {a: 1}", none(), &["skills", "type"]);
         let skills = vec!["-x".into(), "+y".into()];
-        check(
-            "skills: '-x, +y'",
-            Fields {
-                skills: Some(skills),
-                ..none()
-            },
-            &[],
-        );
-        check(
-            "compaction: false",
-            Fields {
-                compaction: Some(false),
-                ..none()
-            },
-            &[],
-        );
+        check("skills: '-x, +y'", Fields { skills: Some(skills), ..none() }, &[]);
+        check("compaction: false", Fields { compaction: Some(false), ..none() }, &[]);
         check("compaction: 'no'", none(), &["compaction", "type"]);
         check("compaction: no", none(), &["compaction", "type"]);
         check("compaction:", none(), &["compaction", "type"]);

@@ -22,10 +22,7 @@ pub(crate) struct Parsed {
 
 /// Reads a definition (`crew.md` CAT-10 to CAT-21).
 pub(crate) fn parse(text: &str, source: Source, path: &str) -> Parsed {
-    let invalid = |reason: String| Parsed {
-        definition: Err(reason),
-        warnings: Vec::new(),
-    };
+    let invalid = |reason: String| Parsed { definition: Err(reason), warnings: Vec::new() };
     let document = match frontmatter::read(text) {
         Ok(document) => document,
         Err(error) => return invalid(format!("The front matter cannot be read: {error}.")),
@@ -39,9 +36,7 @@ pub(crate) fn parse(text: &str, source: Source, path: &str) -> Parsed {
     };
     if name.chars().any(char::is_whitespace) {
         let shown = shown(name);
-        return invalid(format!(
-            "The name \"{shown}\" contains whitespace; use a hyphen."
-        ));
+        return invalid(format!("The name \"{shown}\" contains whitespace; use a hyphen."));
     }
     let mut warnings = Vec::new();
     let set = fields::read(name, &document.fields, &mut warnings);
@@ -62,10 +57,7 @@ pub(crate) fn parse(text: &str, source: Source, path: &str) -> Parsed {
         compaction: set.compaction.unwrap_or(true),
         prompt: document.body,
     });
-    Parsed {
-        definition: Ok(definition),
-        warnings,
-    }
+    Parsed { definition: Ok(definition), warnings }
 }
 
 /// Applies one layer of tools; warnings name the subagent (`crew.md` CAT-28).
@@ -76,9 +68,8 @@ pub(super) fn apply_tools(
     warnings: &mut Vec<String>,
 ) -> Vec<String> {
     let (tools, odd) = deltas::resolve(inherited, list);
-    let told = odd
-        .iter()
-        .map(|warning| format!("Subagent \"{name}\": in field \"tools\", {warning}."));
+    let told =
+        odd.iter().map(|warning| format!("Subagent \"{name}\": in field \"tools\", {warning}."));
     warnings.extend(told);
     tools
 }
@@ -114,14 +105,8 @@ mod tests {
         check("---\nname: a\ndescription: [d]\n---\n", &both);
         check("---\nname: a\ndescription:\n---\n", &both);
         check("---\n- name\n---\n", &both);
-        check(
-            "---\nname: 'two words'\ndescription: d\n---\n",
-            &["two words"],
-        );
-        check(
-            "---\nname: [\ndescription: d\n---\n",
-            &["line 2", "bracket"],
-        );
+        check("---\nname: 'two words'\ndescription: d\n---\n", &["two words"]);
+        check("---\nname: [\ndescription: d\n---\n", &["line 2", "bracket"]);
         check("---\nname: a\nname: b\ndescription: d\n---\n", &["twice"]);
     }
 
@@ -147,9 +132,7 @@ mod tests {
             }
         );
         assert!(found.warnings.is_empty());
-        let empty = read("---\nname: a.b/ö\ndescription: d\n---\n")
-            .definition
-            .unwrap();
+        let empty = read("---\nname: a.b/ö\ndescription: d\n---\n").definition.unwrap();
         assert_eq!((empty.name.as_str(), empty.prompt.as_str()), ("a.b/ö", ""));
     }
 

@@ -19,10 +19,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     fn of(metadata: &Metadata) -> Stamp {
-        Stamp {
-            bytes: metadata.len(),
-            modified: metadata.modified().ok(),
-        }
+        Stamp { bytes: metadata.len(), modified: metadata.modified().ok() }
     }
 }
 
@@ -34,9 +31,7 @@ pub(super) struct Cache<T> {
 
 impl<T> Default for Cache<T> {
     fn default() -> Cache<T> {
-        Cache {
-            files: BTreeMap::new(),
-        }
+        Cache { files: BTreeMap::new() }
     }
 }
 

@@ -37,12 +37,10 @@ pub(super) fn parse(text: &str) -> Overrides {
     };
     if let Some(agents) = root.get("agents") {
         match agents.as_object() {
-            Some(agents) => agents
-                .iter()
-                .for_each(|(name, value)| read_override(&mut found, name, value)),
-            None => found
-                .warnings
-                .push("\"agents\" must be an object; it is ignored.".to_owned()),
+            Some(agents) => {
+                agents.iter().for_each(|(name, value)| read_override(&mut found, name, value))
+            }
+            None => found.warnings.push("\"agents\" must be an object; it is ignored.".to_owned()),
         }
     }
     if let Some(widget) = root.get("widget") {
@@ -71,10 +69,7 @@ pub(super) fn apply(definition: &mut Definition, set: &Fields, warnings: &mut Ve
 }
 
 fn only(warning: String) -> Overrides {
-    Overrides {
-        warnings: vec![warning],
-        ..Overrides::default()
-    }
+    Overrides { warnings: vec![warning], ..Overrides::default() }
 }
 
 fn read_override(found: &mut Overrides, name: &str, value: &Json) {
@@ -84,9 +79,9 @@ fn read_override(found: &mut Overrides, name: &str, value: &Json) {
         return;
     }
     let Value::Map(entries) = Value::from_json(value) else {
-        found.warnings.push(format!(
-            "Subagent \"{name}\": an override must be an object; it is ignored."
-        ));
+        found
+            .warnings
+            .push(format!("Subagent \"{name}\": an override must be an object; it is ignored."));
         return;
     };
     for (key, _) in entries.iter().filter(|(key, _)| !fields::is_known(key)) {
@@ -95,9 +90,7 @@ fn read_override(found: &mut Overrides, name: &str, value: &Json) {
             _ => "is an unknown field",
         };
         let key = shown(key);
-        found.warnings.push(format!(
-            "Subagent \"{name}\": \"{key}\" {fault}; it is ignored."
-        ));
+        found.warnings.push(format!("Subagent \"{name}\": \"{key}\" {fault}; it is ignored."));
     }
     let set = fields::read(name, &entries, &mut found.warnings);
     found.agents.push((name.to_owned(), set));
@@ -152,11 +145,7 @@ mod tests {
             1,
             &["description", "widget"],
         );
-        check(
-            r#"{"widget": {"showToolCalls": "yes", "x": 1}}"#,
-            0,
-            &["showToolCalls"],
-        );
+        check(r#"{"widget": {"showToolCalls": "yes", "x": 1}}"#, 0, &["showToolCalls"]);
     }
 
     #[test]

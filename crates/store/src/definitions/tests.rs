@@ -14,11 +14,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        World {
-            root: tempfile::tempdir().unwrap(),
-            catalog: Catalog::default(),
-            trusted: true,
-        }
+        World { root: tempfile::tempdir().unwrap(), catalog: Catalog::default(), trusted: true }
     }
 
     fn folders(&self) -> Folders {
@@ -66,10 +62,8 @@ fn warned(discovery: &Discovery, rows: &[&[&str]]) {
     let warnings = &discovery.warnings;
     assert_eq!(warnings.len(), rows.len(), "{warnings:#?}");
     for row in rows {
-        let fits = |w: &Warning| {
-            row.iter()
-                .all(|word| w.path.contains(word) || w.message.contains(word))
-        };
+        let fits =
+            |w: &Warning| row.iter().all(|word| w.path.contains(word) || w.message.contains(word));
         assert!(warnings.iter().any(fits), "{row:?} in {warnings:#?}");
     }
 }
@@ -149,10 +143,7 @@ fn links_count_and_what_cannot_be_read_is_told() {
     fs::create_dir(agents.join("dir.md")).unwrap();
     let found = world.discover();
     assert_eq!(names(&found, Source::User), ["a", "linked"]);
-    warned(
-        &found,
-        &[&["broken.md"], &["folder.md"], &["bytes.md", "UTF-8"]],
-    );
+    warned(&found, &[&["broken.md"], &["folder.md"], &["bytes.md", "UTF-8"]]);
     let mut world = World::new();
     world.write("user:agents", "a file in place of the folder");
     warned(&world.discover(), &[&["user/agents", "folder"]]);
@@ -163,11 +154,7 @@ fn overrides_apply_user_first_then_project() {
     // CFG-2, CFG-5 to CFG-7, rows 63 to 66.
     let check = |project: &str, name: &str, expected: (Option<&str>, Option<&str>, &str)| {
         let mut world = World::new();
-        world.define(
-            "user:agents/two.md",
-            "two",
-            "tools: read, bash\nthinking: max",
-        );
+        world.define("user:agents/two.md", "two", "tools: read, bash\nthinking: max");
         let user = r#"{"agents": {"two": {"tools": ["+grep"], "thinking": "low"},
             "scout": {"model": "fake/m2"}}, "other": 1}"#;
         world.write("user:pi-crew.json", user);
@@ -183,39 +170,16 @@ fn overrides_apply_user_first_then_project() {
     let plain = (None, Some("low"), "read bash grep");
     assert_eq!(check("{}", "two", plain), 0);
     let model = (Some("p/m"), Some("low"), "read bash grep");
-    assert_eq!(
-        check(r#"{"agents":{"two":{"model":"p/m"}}}"#, "two", model),
-        0
-    );
-    assert_eq!(
-        check(r#"{"agents":{"two":{"thinking":"wrong"}}}"#, "two", plain),
-        1
-    );
+    assert_eq!(check(r#"{"agents":{"two":{"model":"p/m"}}}"#, "two", model), 0);
+    assert_eq!(check(r#"{"agents":{"two":{"thinking":"wrong"}}}"#, "two", plain), 1);
     let minus = (None, Some("low"), "read grep");
-    assert_eq!(
-        check(r#"{"agents":{"two":{"tools":["-bash"]}}}"#, "two", minus),
-        0
-    );
+    assert_eq!(check(r#"{"agents":{"two":{"tools":["-bash"]}}}"#, "two", minus), 0);
     let reset = (None, Some("low"), "read ls");
-    assert_eq!(
-        check(
-            r#"{"agents":{"two":{"tools":["read","+ls"]}}}"#,
-            "two",
-            reset
-        ),
-        0
-    );
+    assert_eq!(check(r#"{"agents":{"two":{"tools":["read","+ls"]}}}"#, "two", reset), 0);
     let bundled = (Some("fake/m2"), Some("off"), "read bash");
     assert_eq!(check("{}", "scout", bundled), 0);
     let malformed = (Some("noslash"), Some("off"), "read bash");
-    assert_eq!(
-        check(
-            r#"{"agents":{"scout":{"model":"noslash"}}}"#,
-            "scout",
-            malformed
-        ),
-        1
-    );
+    assert_eq!(check(r#"{"agents":{"scout":{"model":"noslash"}}}"#, "scout", malformed), 1);
 }
 
 #[test]
@@ -252,10 +216,8 @@ fn the_widget_setting_of_the_project_wins() {
         let found = world.catalog.discover(&folders, true);
         assert_eq!(found.show_tool_calls, expected, "{user} {project}");
     };
-    let (on, off) = (
-        r#"{"widget":{"showToolCalls":true}}"#,
-        r#"{"widget":{"showToolCalls":false}}"#,
-    );
+    let (on, off) =
+        (r#"{"widget":{"showToolCalls":true}}"#, r#"{"widget":{"showToolCalls":false}}"#);
     check("{}", "{}", true);
     check(off, "{}", false);
     check(off, on, true);
@@ -268,10 +230,7 @@ fn a_file_is_parsed_again_only_when_its_size_or_time_changed() {
     // CAT-8, row 100: what was handed out before stays as it was.
     let mut world = World::new();
     let path = world.define("user:agents/a.md", "a", "thinking: low");
-    world.write(
-        "user:pi-crew.json",
-        r#"{"agents":{"a":{"compaction":false}}}"#,
-    );
+    world.write("user:pi-crew.json", r#"{"agents":{"a":{"compaction":false}}}"#);
     let before = world.discover();
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     world.define("user:agents/a.md", "a", "thinking: max");
@@ -279,22 +238,17 @@ fn a_file_is_parsed_again_only_when_its_size_or_time_changed() {
     file.set_modified(time).unwrap();
     let level = |found: &Discovery| by_name(found, "a").thinking.map(ThinkingLevel::word);
     assert_eq!(level(&world.discover()), Some("low"), "same size and time");
-    file.set_modified(time + std::time::Duration::from_secs(1))
-        .unwrap();
+    file.set_modified(time + std::time::Duration::from_secs(1)).unwrap();
     assert_eq!(level(&world.discover()), Some("max"), "another time");
     assert_eq!(level(&before), Some("low"));
     world.define("user:agents/a.md", "a", "thinking: medium");
     let file = fs::File::options().write(true).open(&path).unwrap();
-    file.set_modified(time + std::time::Duration::from_secs(1))
-        .unwrap();
+    file.set_modified(time + std::time::Duration::from_secs(1)).unwrap();
     let found = world.discover();
     assert_eq!(level(&found), Some("medium"), "another size");
     assert!(!by_name(&found, "a").compaction);
     fs::remove_file(world.folders().user_dir.join("pi-crew.json")).unwrap();
-    assert!(
-        by_name(&world.discover(), "a").compaction,
-        "overrides do not stick"
-    );
+    assert!(by_name(&world.discover(), "a").compaction, "overrides do not stick");
     fs::remove_file(&path).unwrap();
     assert!(names(&world.discover(), Source::User).is_empty());
     assert!(world.catalog.definitions.is_empty());

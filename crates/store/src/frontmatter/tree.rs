@@ -23,19 +23,13 @@ pub(super) fn parse(yaml: &str) -> Result<Option<Value>, YamlError> {
             };
             fail(*error.marker(), reason)
         })?;
-        builder
-            .event(event)
-            .map_err(|reason| fail(span.start, reason))?;
+        builder.event(event).map_err(|reason| fail(span.start, reason))?;
     }
     Ok(builder.root)
 }
 
 fn fail(at: Marker, reason: impl Into<String>) -> YamlError {
-    YamlError {
-        reason: reason.into(),
-        line: at.line(),
-        column: at.col() + 1,
-    }
+    YamlError { reason: reason.into(), line: at.line(), column: at.col() + 1 }
 }
 
 #[derive(Default)]
@@ -53,11 +47,7 @@ struct Open {
 
 enum Shape {
     List(Vec<Value>),
-    Map {
-        entries: Vec<(String, Value)>,
-        keys: BTreeSet<String>,
-        key: Option<String>,
-    },
+    Map { entries: Vec<(String, Value)>, keys: BTreeSet<String>, key: Option<String> },
 }
 
 impl Builder {

@@ -116,10 +116,7 @@ mod tests {
     fn arguments_are_words_unless_a_quote_opens_one() {
         // 5.4.3, host.md 11.101.
         let check = |text: &str, expected: &[&str]| assert_eq!(parse(text), expected, "{text}");
-        check(
-            r#"doesn't "a \"b\" c" 'unclosed"#,
-            &["doesn't", r#"a "b" c"#, "'unclosed"],
-        );
+        check(r#"doesn't "a \"b\" c" 'unclosed"#, &["doesn't", r#"a "b" c"#, "'unclosed"]);
         check("", &[]);
         check("  \n\t ", &[]);
         check(" a\n b\tc ", &["a", "b", "c"]);

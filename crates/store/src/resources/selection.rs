@@ -25,10 +25,7 @@ pub(crate) struct Selection {
 impl Selection {
     /// Reads the list; paths are relative to `base`.
     pub(crate) fn read(list: &[String], base: &Path, home: Option<&Path>) -> Selection {
-        let mut selection = Selection {
-            base: base.to_owned(),
-            ..Selection::default()
-        };
+        let mut selection = Selection { base: base.to_owned(), ..Selection::default() };
         for entry in list {
             let entry = entry.trim();
             let at = |path: &str| plain(&resolve(path.trim(), base, home));
@@ -60,18 +57,13 @@ impl Selection {
     pub(crate) fn keeps(&self, file: &Path) -> bool {
         let forms = self.forms(file);
         let named = |paths: &[PathBuf]| {
-            paths
-                .iter()
-                .any(|path| file == path || file.parent() == Some(path))
+            paths.iter().any(|path| file == path || file.parent() == Some(path))
         };
         if named(&self.forced_out) {
             return false;
         }
         named(&self.forced_in)
-            || !self
-                .excluded
-                .iter()
-                .any(|glob| forms.iter().any(|form| glob.is_match(form)))
+            || !self.excluded.iter().any(|glob| forms.iter().any(|form| glob.is_match(form)))
     }
 
     fn forms(&self, file: &Path) -> Vec<PathBuf> {
@@ -95,12 +87,7 @@ fn glob(pattern: &str) -> Option<GlobMatcher> {
 fn matching(pattern: &Path, glob: &GlobMatcher) -> Vec<PathBuf> {
     let fixed: PathBuf = pattern
         .components()
-        .take_while(|part| {
-            !part
-                .as_os_str()
-                .to_string_lossy()
-                .contains(['*', '?', '[', '{'])
-        })
+        .take_while(|part| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']))
         .collect();
     let (mut found, mut folders, mut looked) = (Vec::new(), vec![fixed], 0);
     while let Some(folder) = folders.pop() {
@@ -123,9 +110,7 @@ fn matching(pattern: &Path, glob: &GlobMatcher) -> Vec<PathBuf> {
 
 /// The path without `.` parts, so that it equals what a listing gives.
 fn plain(path: &Path) -> PathBuf {
-    path.components()
-        .filter(|part| *part != Component::CurDir)
-        .collect()
+    path.components().filter(|part| *part != Component::CurDir).collect()
 }
 
 #[cfg(test)]
@@ -137,11 +122,7 @@ mod tests {
         let check = |list: &[&str], file: &str, expected: bool| {
             let list: Vec<String> = list.iter().map(|entry| (*entry).to_owned()).collect();
             let selection = Selection::read(&list, Path::new("/agent"), Some(Path::new("/home/u")));
-            assert_eq!(
-                selection.keeps(Path::new(file)),
-                expected,
-                "{list:?} {file}"
-            );
+            assert_eq!(selection.keeps(Path::new(file)), expected, "{list:?} {file}");
         };
         check(&[], "/agent/skills/a/SKILL.md", true);
         check(&["!skills/a"], "/agent/skills/a/SKILL.md", false);
@@ -150,11 +131,7 @@ mod tests {
         check(&["!a*"], "/agent/skills/b/SKILL.md", true);
         check(&["!x.md"], "/agent/prompts/x.md", false);
         check(&["!*", "+./skills/a"], "/agent/skills/a/SKILL.md", true);
-        check(
-            &["+skills/a", "-skills/a/SKILL.md"],
-            "/agent/skills/a/SKILL.md",
-            false,
-        );
+        check(&["+skills/a", "-skills/a/SKILL.md"], "/agent/skills/a/SKILL.md", false);
         check(&["-~/x.md"], "/home/u/x.md", false);
         check(&["-skills/ab"], "/agent/skills/a/SKILL.md", true);
     }

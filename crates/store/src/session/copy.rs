@@ -24,7 +24,11 @@ use crate::{files, json_text};
 /// end (2.8.5); the file follows the rule of lazy creation (2.8.6). A parent in
 /// the plan's header wins over the source's file. A session with a planned file
 /// that does not exist yet is refused.
-pub fn copy_branch(source: &SessionLog, leaf: Option<&EntryId>, mut plan: Plan) -> Result<SessionLog> {
+pub fn copy_branch(
+    source: &SessionLog,
+    leaf: Option<&EntryId>,
+    mut plan: Plan,
+) -> Result<SessionLog> {
     if source.path().is_some() && !source.is_saved() {
         return Err(Error::NotSaved);
     }
@@ -57,10 +61,7 @@ fn copy_entries(source: &SessionLog, path: &[usize], copy: &mut SessionLog) -> R
         if entry.kind == Kind::Compaction {
             line = with_kept_entry(line, |kept| next_kept(entries, &path[..=at], kept));
         }
-        let indexed = Indexed {
-            parent_id,
-            ..entry.clone()
-        };
+        let indexed = Indexed { parent_id, ..entry.clone() };
         let text = line.clone();
         copy.stage(indexed, line, || crew_base::entry::read_line(&text).ok());
     }
@@ -72,9 +73,8 @@ fn copy_entries(source: &SessionLog, path: &[usize], copy: &mut SessionLog) -> R
 /// stands last in `path` and then keeps nothing.
 fn next_kept(entries: &[Indexed], path: &[usize], kept: &str) -> Option<EntryId> {
     let is_label = |place: &&usize| entries[**place].kind == Kind::Label;
-    let at = path
-        .iter()
-        .position(|place| is_label(&place) && entries[*place].id.as_str() == kept)?;
+    let at =
+        path.iter().position(|place| is_label(&place) && entries[*place].id.as_str() == kept)?;
     let mut copied = path[at..].iter().skip_while(is_label);
     copied.next().map(|place| entries[*place].id.clone())
 }
@@ -92,10 +92,7 @@ fn copy_labels(source: &SessionLog, copy: &mut SessionLog) -> Result<()> {
             id: label.entry.clone(),
             parent_id: copy.last().cloned(),
             timestamp: label.timestamp.clone(),
-            body: EntryBody::Label {
-                target_id: target.clone(),
-                label: Some(label.text.clone()),
-            },
+            body: EntryBody::Label { target_id: target.clone(), label: Some(label.text.clone()) },
         };
         let indexed = Indexed {
             id: entry.id.clone(),
@@ -168,9 +165,7 @@ pub fn copy_all(source: &Path, mut header: Header, target: &Path) -> Result<()> 
             break;
         }
     }
-    let (old, old_line) = head.ok_or_else(|| Error::NotASession {
-        path: source.to_owned(),
-    })?;
+    let (old, old_line) = head.ok_or_else(|| Error::NotASession { path: source.to_owned() })?;
     header.version = old.version;
     header.parent_session = Some(source.to_string_lossy().into_owned());
     if let Some(folder) = target.parent() {
@@ -204,9 +199,7 @@ fn copy_lines(lines: &mut LineReader<'_>, writer: &mut dyn Write) -> io::Result<
 /// Where a fork from a user message ends, and the message's text for the editor
 /// (`host.md` 2.8.4); an error for any other entry.
 pub fn fork_point(source: &SessionLog, id: &EntryId) -> Result<(Option<EntryId>, String)> {
-    let unknown = || Error::UnknownEntry {
-        id: id.as_str().to_owned(),
-    };
+    let unknown = || Error::UnknownEntry { id: id.as_str().to_owned() };
     let at = source.index().position(id).ok_or_else(unknown)?;
     let entry = &source.index().entries()[at];
     if entry.kind != Kind::Message(Role::User) {

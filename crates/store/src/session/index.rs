@@ -207,9 +207,7 @@ impl Index {
     /// (`host.md` 2.6.1). An unknown leaf means the last entry, a missing
     /// parent ends the walk, a cycle is left at its second visit.
     pub fn path(&self, leaf: &EntryId) -> Vec<usize> {
-        let mut at = self
-            .position(leaf)
-            .or_else(|| self.entries.len().checked_sub(1));
+        let mut at = self.position(leaf).or_else(|| self.entries.len().checked_sub(1));
         let mut seen = vec![false; self.entries.len()];
         let mut path = Vec::new();
         while let Some(place) = at {
@@ -250,12 +248,7 @@ impl Index {
                 None => self.labels.remove(&target_id),
                 Some(text) => self.labels.insert(
                     target_id,
-                    Label {
-                        text,
-                        timestamp: entry.timestamp,
-                        entry: entry.id,
-                        at,
-                    },
+                    Label { text, timestamp: entry.timestamp, entry: entry.id, at },
                 ),
             };
         }

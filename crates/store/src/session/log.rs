@@ -224,14 +224,10 @@ impl SessionLog {
 
     /// One entry, read from its line.
     pub fn entry(&self, id: &EntryId) -> Result<Entry> {
-        let unknown = || Error::UnknownEntry {
-            id: id.as_str().to_owned(),
-        };
+        let unknown = || Error::UnknownEntry { id: id.as_str().to_owned() };
         let at = self.index.position(id).ok_or_else(unknown)?;
         let mut lines = self.lines()?;
-        let text = lines
-            .text(&self.index.entries()[at])
-            .map_err(self.read_error())?;
+        let text = lines.text(&self.index.entries()[at]).map_err(self.read_error())?;
         read_line(&text).map_err(|_| unknown())
     }
 
@@ -274,9 +270,7 @@ mod tests {
             id: id.into(),
             parent_id: parent.map(EntryId::from),
             timestamp: Time(1).iso(),
-            body: EntryBody::Message {
-                message: Message::user_text("text", Time(1)),
-            },
+            body: EntryBody::Message { message: Message::user_text("text", Time(1)) },
         }
     }
 
@@ -304,10 +298,7 @@ mod tests {
             }
         };
         full(&mut log, Some(20));
-        assert!(matches!(
-            log.append(&user("b", Some("a"))),
-            Err(Error::Io { .. })
-        ));
+        assert!(matches!(log.append(&user("b", Some("a"))), Err(Error::Io { .. })));
         assert_eq!(log.last(), Some(&"a".into()));
         full(&mut log, None);
         log.append(&user("c", Some("a"))).unwrap();

@@ -34,13 +34,7 @@ pub struct Opened {
 /// no session is refused untouched. With `lock`, a session that another process
 /// of ours holds is refused as [`Error::InUse`] (12.8).
 pub fn open(path: &Path, fresh: Header, lock: bool) -> Result<Opened> {
-    let begin = |header| {
-        SessionLog::create(Plan {
-            header,
-            path: Some(path.to_owned()),
-            lock,
-        })
-    };
+    let begin = |header| SessionLog::create(Plan { header, path: Some(path.to_owned()), lock });
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Opened::new(begin(fresh))),
         Err(error) => return Err(io_error("read", path)(error)),
@@ -51,9 +45,7 @@ pub fn open(path: &Path, fresh: Header, lock: bool) -> Result<Opened> {
             let mut writer = Writer::open(path, lock)?;
             let log = begin(fresh);
             let header = (log.header().clone(), log.header_line().to_owned());
-            writer
-                .append(header.1.clone())
-                .map_err(io_error("write", path))?;
+            writer.append(header.1.clone()).map_err(io_error("write", path))?;
             let index = log.index().clone();
             let log = SessionLog::opened(header, path.to_owned(), index, writer, lock);
             return Ok(Opened::new(log));
@@ -75,20 +67,12 @@ pub fn open(path: &Path, fresh: Header, lock: bool) -> Result<Opened> {
     let header = found.header.ok_or_else(|| not_a_session(path))?;
     let log = SessionLog::opened(header, path.to_owned(), found.index, writer, lock);
     let context = log.project(log.last())?;
-    Ok(Opened {
-        log,
-        context,
-        warnings: found.warnings,
-    })
+    Ok(Opened { log, context, warnings: found.warnings })
 }
 
 impl Opened {
     fn new(log: SessionLog) -> Opened {
-        Opened {
-            log,
-            context: Projection::default(),
-            warnings: Vec::new(),
-        }
+        Opened { log, context: Projection::default(), warnings: Vec::new() }
     }
 }
 
@@ -99,7 +83,5 @@ fn scan_file(path: &Path) -> Result<Scan> {
 }
 
 fn not_a_session(path: &Path) -> Error {
-    Error::NotASession {
-        path: path.to_owned(),
-    }
+    Error::NotASession { path: path.to_owned() }
 }

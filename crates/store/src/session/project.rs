@@ -81,11 +81,7 @@ fn select(
         let Some(entry) = entry(&entries[*place], lines)? else {
             continue;
         };
-        let EntryBody::Compaction {
-            first_kept_entry_id,
-            ..
-        } = &entry.body
-        else {
+        let EntryBody::Compaction { first_kept_entry_id, .. } = &entry.body else {
             continue;
         };
         let is_first = |place: &usize| entries[*place].id == *first_kept_entry_id;
@@ -100,13 +96,7 @@ fn select(
 
 fn push_compaction(entry: Entry, messages: &mut Vec<(EntryId, SharedMessage)>) {
     let timestamp = super::scan::time_of(&entry.timestamp);
-    if let EntryBody::Compaction {
-        summary,
-        tokens_before,
-        system_message,
-        ..
-    } = entry.body
-    {
+    if let EntryBody::Compaction { summary, tokens_before, system_message, .. } = entry.body {
         if let Some(system) = system_message {
             messages.push((entry.id.clone(), Arc::new(system)));
         }
@@ -131,10 +121,7 @@ fn edits(
             continue;
         }
         if let Some(entry) = entry(&entries[*place], lines)?
-            && let EntryBody::ContextEdit {
-                target_id,
-                replacement,
-            } = entry.body
+            && let EntryBody::ContextEdit { target_id, replacement } = entry.body
         {
             edits.insert(target_id, replacement);
         }
@@ -162,13 +149,7 @@ fn message(indexed: &Indexed, lines: &mut Lines<'_>) -> io::Result<Option<Messag
 }
 
 fn other_message(body: EntryBody, timestamp: Time) -> Option<Message> {
-    if let EntryBody::CustomMessage {
-        custom_type,
-        content,
-        display,
-        details,
-    } = body
-    {
+    if let EntryBody::CustomMessage { custom_type, content, display, details } = body {
         return Some(Message::Custom(CustomMessage {
             custom_type,
             content,
@@ -177,16 +158,10 @@ fn other_message(body: EntryBody, timestamp: Time) -> Option<Message> {
             timestamp,
         }));
     }
-    if let EntryBody::BranchSummary {
-        from_id, summary, ..
-    } = body
+    if let EntryBody::BranchSummary { from_id, summary, .. } = body
         && !summary.is_empty()
     {
-        return Some(Message::BranchSummary(BranchSummaryMessage {
-            summary,
-            from_id,
-            timestamp,
-        }));
+        return Some(Message::BranchSummary(BranchSummaryMessage { summary, from_id, timestamp }));
     }
     None
 }

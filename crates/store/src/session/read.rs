@@ -27,11 +27,7 @@ pub(crate) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub(crate) fn new(source: Source<'a>) -> Lines<'a> {
-        Lines {
-            source,
-            buffer: Vec::new(),
-            buffer_start: 0,
-        }
+        Lines { source, buffer: Vec::new(), buffer_start: 0 }
     }
 
     /// The bytes of an entry's line, without its line feed.

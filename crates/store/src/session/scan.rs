@@ -36,12 +36,8 @@ pub(crate) struct Scan {
 /// Scans a session file. Ends early when the first object is no header, or when
 /// the header asks for a migration (`host.md` 2.2.5, 2.5).
 pub(crate) fn scan(path: &Path, reader: &mut dyn BufRead) -> io::Result<Scan> {
-    let mut scan = Scan {
-        header: None,
-        index: Index::default(),
-        warnings: Vec::new(),
-        ends_with_feed: true,
-    };
+    let mut scan =
+        Scan { header: None, index: Index::default(), warnings: Vec::new(), ends_with_feed: true };
     let mut notes = Notes::new(path);
     let mut lines = LineReader::new(reader);
     while let Some(line) = lines.next()? {
@@ -99,12 +95,7 @@ pub(crate) struct Line<'a> {
 
 impl<'a> LineReader<'a> {
     pub(crate) fn new(reader: &'a mut dyn BufRead) -> LineReader<'a> {
-        LineReader {
-            reader,
-            line: Vec::new(),
-            next_start: 0,
-            number: 0,
-        }
+        LineReader { reader, line: Vec::new(), next_start: 0, number: 0 }
     }
 
     /// The next line; `None` at the end of the file.
@@ -133,13 +124,7 @@ impl<'a> LineReader<'a> {
         let start = self.next_start;
         self.next_start += read;
         self.number += 1;
-        Ok(Some(Line {
-            bytes: &self.line,
-            number: self.number,
-            start,
-            fed,
-            too_long,
-        }))
+        Ok(Some(Line { bytes: &self.line, number: self.number, start, fed, too_long }))
     }
 }
 
@@ -170,11 +155,7 @@ impl<'a> Line<'a> {
         let from = bytes.iter().position(|b| !is_edge(b)).unwrap_or(bytes.len());
         let to = bytes.iter().rposition(|b| !is_edge(b)).map_or(from, |at| at + 1);
         let had_zeros = bytes[..from].contains(&0) || bytes[to..].contains(&0);
-        let trimmed = Line {
-            bytes: &bytes[from..to],
-            start: self.start + from as u64,
-            ..*self
-        };
+        let trimmed = Line { bytes: &bytes[from..to], start: self.start + from as u64, ..*self };
         (trimmed, had_zeros)
     }
 }
@@ -277,11 +258,7 @@ struct Notes<'a> {
 
 impl Notes<'_> {
     fn new(path: &Path) -> Notes<'_> {
-        Notes {
-            path,
-            warnings: Vec::new(),
-            more: 0,
-        }
+        Notes { path, warnings: Vec::new(), more: 0 }
     }
 
     fn add(&mut self, line: usize, what: &str) {

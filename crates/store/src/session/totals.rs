@@ -87,10 +87,9 @@ fn add(sum: &mut Usage, line: &str) -> usize {
     let Ok(fields) = serde_json::from_str::<Fields<'_>>(&mended) else {
         return 0;
     };
-    for usage in [&fields.usage, &fields.message.as_ref().and_then(|m| m.usage.clone())] {
-        if let Some(usage) = usage {
-            sum.add(usage);
-        }
+    let in_message = fields.message.as_ref().and_then(|m| m.usage.as_ref());
+    for usage in fields.usage.iter().chain(in_message) {
+        sum.add(usage);
     }
     let content = fields.message.and_then(|message| message.content);
     let blocks: Option<Vec<Tag<'_>>> =
@@ -108,10 +107,7 @@ pub fn custom_data(log: &SessionLog, custom_type: &str) -> Result<Vec<(EntryId, 
             return;
         }
         if let Ok(entry) = read_line(line)
-            && let EntryBody::Custom {
-                custom_type: kind,
-                data: Some(data),
-            } = entry.body
+            && let EntryBody::Custom { custom_type: kind, data: Some(data) } = entry.body
             && kind == custom_type
         {
             found.push((entry.id, data));

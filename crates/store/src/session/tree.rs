@@ -29,10 +29,7 @@ impl Tree {
     /// Builds the tree of an index.
     pub fn of(index: &Index) -> Tree {
         let entries = index.entries();
-        let mut tree = Tree {
-            nodes: vec![Node::default(); entries.len()],
-            roots: Vec::new(),
-        };
+        let mut tree = Tree { nodes: vec![Node::default(); entries.len()], roots: Vec::new() };
         for (at, entry) in entries.iter().enumerate() {
             let parent = entry.parent_id.as_ref().filter(|parent| **parent != entry.id);
             match parent.and_then(|parent| index.position(parent)) {

@@ -41,10 +41,7 @@ impl Writer {
     /// Opens an existing file; with `lock`, refuses one that another process of
     /// ours holds (`host.md` 12.8).
     pub(crate) fn open(path: &Path, lock: bool) -> Result<Writer> {
-        let file = OpenOptions::new()
-            .append(true)
-            .open(path)
-            .map_err(io_error("open", path))?;
+        let file = OpenOptions::new().append(true).open(path).map_err(io_error("open", path))?;
         let writer = Writer::new(file);
         if lock {
             writer.lock(path)?;
@@ -65,9 +62,7 @@ impl Writer {
     /// systems without locks are used without.
     fn lock(&self, path: &Path) -> Result<()> {
         match self.file.try_lock() {
-            Err(fs::TryLockError::WouldBlock) => Err(Error::InUse {
-                path: path.to_owned(),
-            }),
+            Err(fs::TryLockError::WouldBlock) => Err(Error::InUse { path: path.to_owned() }),
             Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(()),
         }
     }
@@ -101,10 +96,7 @@ impl Writer {
         }
         let removed = self.remove_tail(written);
         self.torn |= written > 0 && !removed;
-        Err(io::Error::new(
-            ErrorKind::StorageFull,
-            "only a part could be written",
-        ))
+        Err(io::Error::new(ErrorKind::StorageFull, "only a part could be written"))
     }
 
     /// Removes the part of a line just written, if nothing follows it.
@@ -195,16 +187,10 @@ mod tests {
         let world = tempfile::tempdir().unwrap();
         let path = world.path().join("a/s.jsonl");
         fs::write(world.path().join("a"), "a file, no folder").unwrap();
-        assert!(matches!(
-            Writer::create(&path, b"head\n", false),
-            Err(Error::Io { .. })
-        ));
+        assert!(matches!(Writer::create(&path, b"head\n", false), Err(Error::Io { .. })));
         fs::remove_file(world.path().join("a")).unwrap();
         Writer::create(&path, b"head\n", false).unwrap();
-        assert!(matches!(
-            Writer::create(&path, b"head\n", false),
-            Err(Error::Exists { .. })
-        ));
+        assert!(matches!(Writer::create(&path, b"head\n", false), Err(Error::Exists { .. })));
         assert_eq!(fs::read(&path).unwrap(), b"head\n");
     }
 

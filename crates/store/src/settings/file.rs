@@ -17,12 +17,8 @@ use crate::lock::DirLock;
 use crate::{files, json_text};
 
 /// Settings that count in the user file only (`host.md` 1.3.5).
-pub(crate) const USER_ONLY: [&str; 4] = [
-    "defaultProjectTrust",
-    "httpProxy",
-    "cacheWarming",
-    "selfUpdateCommand",
-];
+pub(crate) const USER_ONLY: [&str; 4] =
+    ["defaultProjectTrust", "httpProxy", "cacheWarming", "selfUpdateCommand"];
 
 /// Which file a setting is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,24 +53,15 @@ impl SettingsFiles {
     pub fn load(user: &Path, project: Option<&Path>) -> (SettingsFiles, Vec<Warning>) {
         let mut warnings = Vec::new();
         let mut load = |path: &Path| {
-            let mut layer = Layer {
-                path: path.to_owned(),
-                values: Map::new(),
-            };
+            let mut layer = Layer { path: path.to_owned(), values: Map::new() };
             match read(path) {
                 Ok((_, values)) => layer.values = values,
                 Err(error) => warnings.push(warning(path, &error)),
             }
             old_keys::rename(&mut layer.values);
-            SettingsFile {
-                layer,
-                edits: Vec::new(),
-            }
+            SettingsFile { layer, edits: Vec::new() }
         };
-        let files = SettingsFiles {
-            user: load(user),
-            project: project.map(&mut load),
-        };
+        let files = SettingsFiles { user: load(user), project: project.map(&mut load) };
         (files, warnings)
     }
 
@@ -149,17 +136,16 @@ fn read(path: &Path) -> Result<(String, Map<String, Value>)> {
     let text = if text.is_empty() { "{}" } else { text };
     match json::from_text(text) {
         Ok(values) => Ok((text.to_owned(), values)),
-        Err(error) => Err(Error::Invalid {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        }),
+        Err(error) => Err(Error::Invalid { path: path.to_owned(), reason: error.to_string() }),
     }
 }
 
 fn warning(path: &Path, error: &Error) -> Warning {
     let message = match error {
         Error::Invalid { reason, .. } => {
-            format!("the settings do not parse ({reason}); defaults are used and the file is left alone")
+            format!(
+                "the settings do not parse ({reason}); defaults are used and the file is left alone"
+            )
         }
         Error::Io { source, .. } => format!("the settings cannot be read: {source}"),
         Error::NotASession { .. }
@@ -170,10 +156,7 @@ fn warning(path: &Path, error: &Error) -> Warning {
         | Error::Locked { .. }
         | Error::Untrusted => error.to_string(),
     };
-    Warning {
-        path: path.to_string_lossy().into_owned(),
-        message,
-    }
+    Warning { path: path.to_string_lossy().into_owned(), message }
 }
 
 /// Lays one object over another (`host.md` 1.3.1).

@@ -26,9 +26,7 @@ pub(crate) fn rename(settings: &mut Map<String, Value>) {
     if let Some(Value::Object(retry)) = settings.get_mut("retry")
         && let Some(delay) = retry.remove("maxDelayMs")
     {
-        let provider = retry
-            .entry("provider")
-            .or_insert_with(|| Value::Object(Map::new()));
+        let provider = retry.entry("provider").or_insert_with(|| Value::Object(Map::new()));
         if let Some(provider) = provider.as_object_mut() {
             provider.entry("maxRetryDelayMs").or_insert(delay);
         }

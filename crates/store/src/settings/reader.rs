@@ -24,9 +24,7 @@ impl Layer {
         };
         let mut at = &mut self.values;
         for key in above {
-            let inner = at
-                .entry(*key)
-                .or_insert_with(|| Value::Object(Map::new()));
+            let inner = at.entry(*key).or_insert_with(|| Value::Object(Map::new()));
             if !inner.is_object() {
                 *inner = Value::Object(Map::new());
             }

@@ -29,9 +29,7 @@ impl QueueMode {
 
     /// The mode of a word.
     pub fn parse(word: &str) -> Option<QueueMode> {
-        [QueueMode::All, QueueMode::OneAtATime]
-            .into_iter()
-            .find(|mode| mode.word() == word)
+        [QueueMode::All, QueueMode::OneAtATime].into_iter().find(|mode| mode.word() == word)
     }
 }
 
@@ -246,10 +244,7 @@ impl Settings {
     pub(crate) fn read(user: &Layer, project: Option<&Layer>) -> (Settings, Vec<Warning>) {
         let mut reader = Reader::new(user, project);
         let r = &mut reader;
-        let modes = [
-            ("all", QueueMode::All),
-            ("one-at-a-time", QueueMode::OneAtATime),
-        ];
+        let modes = [("all", QueueMode::All), ("one-at-a-time", QueueMode::OneAtATime)];
         let trusts = [
             ("ask", DefaultTrust::Ask),
             ("always", DefaultTrust::Always),
@@ -476,16 +471,9 @@ fn crew(r: &mut Reader<'_>) -> CrewSettings {
             positive,
         ),
         attention: r
-            .get(
-                "crew.attention",
-                "a list of needs_input, error, result, idle",
-                attention,
-            )
+            .get("crew.attention", "a list of needs_input, error, result, idle", attention)
             .unwrap_or_else(|| ["needs_input", "error", "idle"].map(str::to_owned).to_vec()),
-        attention_form: r
-            .word("crew.attentionForm", &forms)
-            .unwrap_or("bell")
-            .to_owned(),
+        attention_form: r.word("crew.attentionForm", &forms).unwrap_or("bell").to_owned(),
         icons: r.word("crew.icons", &icons).map(str::to_owned),
         motion: r.flag("crew.motion", true),
         keys: r.text("crew.keys"),

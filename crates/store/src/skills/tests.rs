@@ -126,10 +126,7 @@ fn ignore_files_hide_skills() {
     let world = World::new();
     let skills = "repo/sub/.pi/skills";
     for name in ["a", "b", "c", "sub/d", "sub/e", "f"] {
-        world.skill(
-            &format!("{skills}/{name}/SKILL.md"),
-            &name.replace('/', "-"),
-        );
+        world.skill(&format!("{skills}/{name}/SKILL.md"), &name.replace('/', "-"));
     }
     world.write(&format!("{skills}/.gitignore"), "a/\n/sub/e\n");
     world.write(&format!("{skills}/.ignore"), "b\n");
@@ -164,12 +161,7 @@ fn settings_lists_act_on_what_is_found_by_itself() {
         world.skill(&format!("home/agent/skills/{name}/SKILL.md"), name);
     }
     world.skill("repo/sub/.pi/skills/draft-p/SKILL.md", "draft-p");
-    let list = [
-        "!skills/draft-*",
-        "+skills/draft-b",
-        "-skills/off",
-        "missing",
-    ];
+    let list = ["!skills/draft-*", "+skills/draft-b", "-skills/off", "missing"];
     world.sources.user_list = list.map(str::to_owned).to_vec();
     assert_eq!(world.names(), ["draft-p", "draft-b", "good"]);
     let warnings = discover(&world.sources).warnings;
@@ -185,59 +177,20 @@ fn a_skill_needs_a_description_and_should_have_a_plain_name() {
         let file = world.write(path, text);
         let loaded = load(&file, Origin::UserFolder);
         let got = loaded.skill.map(|skill| skill.name);
-        assert_eq!(
-            (got.as_deref(), loaded.warnings.len()),
-            (name, warnings),
-            "{text}"
-        );
+        assert_eq!((got.as_deref(), loaded.warnings.len()), (name, warnings), "{text}");
     };
     let (skill, loose) = ("x/folder/SKILL.md", "x/folder/a.md");
-    check(
-        skill,
-        "---\nname: good-1\ndescription: d\n---\n",
-        Some("good-1"),
-        0,
-    );
+    check(skill, "---\nname: good-1\ndescription: d\n---\n", Some("good-1"), 0);
     check(skill, "---\ndescription: d\n---\n", Some("folder"), 0);
-    check(
-        skill,
-        "---\nname: 012\ndescription: no\n---\n",
-        Some("012"),
-        0,
-    );
-    check(
-        skill,
-        "---\nname: Bad_Name\ndescription: d\n---\n",
-        Some("Bad_Name"),
-        1,
-    );
-    check(
-        skill,
-        "---\nname: a--b\ndescription: d\n---\n",
-        Some("a--b"),
-        1,
-    );
+    check(skill, "---\nname: 012\ndescription: no\n---\n", Some("012"), 0);
+    check(skill, "---\nname: Bad_Name\ndescription: d\n---\n", Some("Bad_Name"), 1);
+    check(skill, "---\nname: a--b\ndescription: d\n---\n", Some("a--b"), 1);
     check(skill, "---\nname: -a\ndescription: d\n---\n", Some("-a"), 1);
     let long = "n".repeat(65);
-    check(
-        skill,
-        &format!("---\nname: {long}\ndescription: d\n---\n"),
-        Some(&long),
-        1,
-    );
+    check(skill, &format!("---\nname: {long}\ndescription: d\n---\n"), Some(&long), 1);
     let long = "ö".repeat(1024);
-    check(
-        skill,
-        &format!("---\nname: a\ndescription: {long}\n---\n"),
-        Some("a"),
-        0,
-    );
-    check(
-        skill,
-        &format!("---\nname: a\ndescription: {long}x\n---\n"),
-        Some("a"),
-        1,
-    );
+    check(skill, &format!("---\nname: a\ndescription: {long}\n---\n"), Some("a"), 0);
+    check(skill, &format!("---\nname: a\ndescription: {long}x\n---\n"), Some("a"), 1);
     check(skill, "---\nname: a\n---\n", None, 1);
     check(skill, "---\nname: a\ndescription: ' '\n---\n", None, 1);
     check(skill, "---\nname: a\ndescription: d\nno end", None, 1);
@@ -254,11 +207,7 @@ fn only_a_literal_true_hides_a_skill() {
         let text =
             format!("---\nname: a\ndescription: d\ndisable-model-invocation: {value}\n---\n");
         let file = world.write("a/SKILL.md", &text);
-        assert_eq!(
-            load(&file, Origin::UserFolder).skill.unwrap().hidden,
-            hidden,
-            "{value}"
-        );
+        assert_eq!(load(&file, Origin::UserFolder).skill.unwrap().hidden, hidden, "{value}");
     };
     check("true", true);
     check("false", false);
@@ -281,10 +230,7 @@ fn skill(name: &str, description: &str, hidden: bool) -> Skill {
 #[test]
 fn the_prompt_lists_visible_skills_as_xml() {
     // 5.3.5.
-    let skills = [
-        skill("a", "helps <much> & \"more\"", false),
-        skill("b", "d", true),
-    ];
+    let skills = [skill("a", "helps <much> & \"more\"", false), skill("b", "d", true)];
     let tools = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
     let text = prompt_section(&skills, &tools(&["bash"])).unwrap();
     let start = text.find("<available_skills>").unwrap();
@@ -341,17 +287,10 @@ fn a_subagent_gets_its_listed_skills_or_all_but_the_bundled_one() {
         let kept: Vec<&str> = kept.iter().map(|skill| skill.name.as_str()).collect();
         assert_eq!(
             (kept.as_slice(), missing.as_slice()),
-            (
-                names,
-                &unknown.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>()[..]
-            )
+            (names, &unknown.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>()[..])
         );
     };
     check(None, &["one", "two"], &[]);
     check(Some(&[]), &[], &[]);
-    check(
-        Some(&["two", "+one", "pi-crew"]),
-        &["two", "pi-crew"],
-        &["+one"],
-    );
+    check(Some(&["two", "+one", "pi-crew"]), &["two", "pi-crew"], &["+one"]);
 }

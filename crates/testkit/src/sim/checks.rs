@@ -1,12 +1,17 @@
 //! Invariants that hold after each step (`style.md` 4).
 
+mod grammar;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crew_base::id::SessionId;
+use crew_base::entry::{Entry, EntryBody};
+use crew_base::id::{EntryId, SessionId};
 use crew_base::message::{Message, SharedMessage, StopReason};
 use crew_base::model::ModelRequest;
-use crew_engine::api::{CrewUpdate, Status, UpdateKind};
+use crew_engine::api::{CommandId, CrewUpdate, Status, UpdateKind};
+
+pub(super) use grammar::Grammar;
 
 /// What the checks remember.
 #[derive(Default)]
@@ -17,16 +22,48 @@ pub(super) struct Checks {
     /// Sessions that lost entries; their requests are mended by the encoders
     /// (`host.md` 9.1.7).
     torn: BTreeSet<SessionId>,
+    /// The last entry written of each session.
+    leaves: BTreeMap<SessionId, EntryId>,
+    /// In which session each marked text was typed.
+    markers: BTreeMap<String, SessionId>,
+    unanswered: BTreeSet<CommandId>,
 }
 
 impl Checks {
-    pub(super) fn edited(&mut self, session: &SessionId) {
+    /// A session is opened again from its file.
+    pub(super) fn reopened(&mut self, session: &SessionId) {
         self.requests.remove(session);
     }
 
     pub(super) fn torn(&mut self, session: &SessionId) {
-        self.edited(session);
+        self.requests.remove(session);
         self.torn.insert(session.clone());
+    }
+
+    pub(super) fn is_torn(&self, session: &SessionId) -> bool {
+        self.torn.contains(session)
+    }
+
+    /// A written entry follows the one written before it (`host.md` 2.2.4,
+    /// 2.4.1); what was typed stands once and in one session.
+    pub(super) fn written(&mut self, session: &SessionId, entry: &Entry) -> Result<(), String> {
+        let leaf = self.leaves.insert(session.clone(), entry.id.clone());
+        if leaf != entry.parent_id {
+            let (id, parent) = (&entry.id, &entry.parent_id);
+            return Err(format!("{session}: entry {id} follows {parent:?}, written was {leaf:?}"));
+        }
+        if let EntryBody::ContextEdit { .. } | EntryBody::Compaction { .. } = &entry.body {
+            self.requests.remove(session);
+        }
+        if let EntryBody::Message { message: Message::User(user) } = &entry.body {
+            let text = user.content.text();
+            for word in text.split_whitespace().filter(|word| word.starts_with('§')) {
+                if let Some(first) = self.markers.insert(word.to_owned(), session.clone()) {
+                    return Err(format!("{word} stands in {first} and again in {session}"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A request extends the one before it, is well paired, and holds no
@@ -80,15 +117,35 @@ impl Checks {
         }
         Ok(())
     }
+
+    pub(super) fn asked(&mut self, command: CommandId) {
+        self.unanswered.insert(command);
+    }
+
+    /// Every command has one answer.
+    pub(super) fn answered(&mut self, command: CommandId) -> Result<(), String> {
+        if self.unanswered.remove(&command) {
+            Ok(())
+        } else {
+            Err(format!("{command:?} was answered twice, or never asked"))
+        }
+    }
+
+    pub(super) fn all_answered(&self) -> Result<(), String> {
+        match self.unanswered.first() {
+            None => Ok(()),
+            Some(left) => Err(format!("{left:?} was never answered")),
+        }
+    }
 }
 
 /// Every call of a good answer has exactly one result, directly behind it.
 fn pairs(messages: &[SharedMessage]) -> Result<(), String> {
-    let mut open: Vec<String> = Vec::new();
+    let mut open: Vec<&str> = Vec::new();
     for message in messages {
         match message.as_ref() {
             Message::ToolResult(result) => {
-                let id = result.tool_call_id.to_string();
+                let id = result.tool_call_id.as_str();
                 let Some(at) = open.iter().position(|call| *call == id) else {
                     return Err(format!("a result for no open call: {id}"));
                 };
@@ -104,7 +161,7 @@ fn pairs(messages: &[SharedMessage]) -> Result<(), String> {
                 if let Message::Assistant(answer) = other
                     && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
                 {
-                    open = answer.tool_calls().map(|call| call.id.to_string()).collect();
+                    open = answer.tool_calls().map(|call| call.id.as_str()).collect();
                 }
             }
         }

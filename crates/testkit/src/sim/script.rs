@@ -1,24 +1,31 @@
 //! What the simulated models say.
 
-use crew_base::id::{CallId, Ids, SessionId};
-use crew_base::json::Raw;
-use crew_base::message::{Block, StopReason, ToolCall, Usage};
+use crew_base::id::{Ids, SessionId};
+use crew_base::message::{Block, StopReason, ThinkingBlock};
 use crew_base::model::{ModelError, ModelErrorKind, ModelEvent};
 use crew_engine::Engine;
 use serde_json::{Value, json};
 
-/// Draws replies; markers make every report unique.
+use super::compaction::{overflow, used};
+use crate::fixtures::{block, call, failed, finished, usage};
+
+/// Draws replies; marks make every typed text and every report unique.
+#[derive(Default)]
 pub(super) struct Script {
     calls: u64,
-    reports: u64,
+    marks: u64,
+    /// Subagents that are closed.
+    pub(super) gone: Vec<String>,
 }
 
 /// One reply: batches of events, in order.
 pub(super) type Reply = Vec<Vec<ModelEvent>>;
 
 impl Script {
-    pub(super) fn new() -> Script {
-        Script { calls: 0, reports: 0 }
+    /// A text nobody wrote before; `§` begins what [`super::checks`] looks for.
+    pub(super) fn mark(&mut self, word: &str) -> String {
+        self.marks += 1;
+        format!("§{word}-{}", self.marks)
     }
 
     /// A reply for an owner: crew tools on real, wrong and foreign ids.
@@ -39,7 +46,7 @@ impl Script {
         for _ in 0..rng.below(4) {
             calls.push(self.owner_call(rng, engine, id));
         }
-        if calls.is_empty() { self.text("done for now") } else { self.reply(rng, calls) }
+        if calls.is_empty() { done(rng) } else { self.reply(rng, calls) }
     }
 
     fn owner_call(
@@ -48,24 +55,27 @@ impl Script {
         engine: &Engine,
         id: &SessionId,
     ) -> (&'static str, Value) {
-        let known: Vec<_> = if rng.below(8) == 0 {
-            engine.crew().all().map(|subagent| subagent.id.to_string()).collect()
-        } else {
-            engine.subagents(id).into_iter().map(|view| view.subagent).collect()
+        let known: Vec<_> = match rng.below(10) {
+            0 => engine.crew().all().map(|subagent| subagent.id.to_string()).collect(),
+            1 => self.gone.clone(),
+            _ => engine.subagents(id).into_iter().map(|view| view.subagent).collect(),
         };
         let any = |rng: &mut Ids| match known.len() {
             0 => "scout-00000000".to_owned(),
             count => known[rng.below(count as u64) as usize].clone(),
         };
-        let task = json!({"goal": "g", "context": [], "instructions": ["i"]});
         match rng.below(12) {
             0..=3 => {
                 let name = if rng.below(10) == 0 { "nobody" } else { "scout" };
+                let task = json!({"goal": self.mark("goal"), "context": [], "instructions": ["i"]});
                 ("crew_spawn", json!({"subagent": name, "brief": "b", "task": task}))
             }
             4 => ("crew_list", json!({})),
             5 => ("crew_status", json!({})),
-            6 | 7 => ("crew_respond", json!({"subagent_id": any(rng), "message": "go on"})),
+            6 | 7 => {
+                let message = self.mark("more");
+                ("crew_respond", json!({"subagent_id": any(rng), "message": message}))
+            }
             8 => ("crew_done", json!({"subagent_id": any(rng)})),
             9 if rng.below(3) == 0 => ("crew_abort", json!({"all": true})),
             9 => ("crew_abort", json!({"subagent_ids": [any(rng), any(rng)]})),
@@ -79,7 +89,7 @@ impl Script {
         if !calm && let Some(reply) = fault(rng) {
             return reply;
         }
-        let choice = if calm { 0 } else { rng.below(12) };
+        let choice = if calm { 0 } else { rng.below(14) };
         match choice {
             0..=4 => {
                 let report = self.report(rng);
@@ -97,6 +107,8 @@ impl Script {
                 self.reply(rng, vec![report, ("bash", json!({}))])
             }
             10 => self.text("I stop here."),
+            11 => thoughts(),
+            12 => self.reply(rng, vec![("crew_spawn", json!({"subagent": "scout"}))]),
             _ => {
                 let first = self.report(rng);
                 let second = self.report(rng);
@@ -106,8 +118,7 @@ impl Script {
     }
 
     fn report(&mut self, rng: &mut Ids) -> (&'static str, Value) {
-        self.reports += 1;
-        let report = format!("REPORT-{}", self.reports);
+        let report = self.mark("report");
         if rng.below(3) == 0 {
             ("crew_report", json!({"outcome": "needs_input", "report": report, "needs": "?"}))
         } else {
@@ -118,7 +129,7 @@ impl Script {
     fn text(&mut self, text: &str) -> Reply {
         vec![
             vec![ModelEvent::Started],
-            block(0, &Block::text(text)),
+            block(0, Block::text(text)).into(),
             vec![usage(), finished(StopReason::Stop)],
         ]
     }
@@ -127,54 +138,63 @@ impl Script {
         let mut batches = vec![vec![ModelEvent::Started]];
         for (index, (name, arguments)) in calls.into_iter().enumerate() {
             self.calls += 1;
-            let call = ToolCall {
-                id: CallId::new(format!("call-{}", self.calls)),
-                name: name.to_owned(),
-                arguments: Raw::of(&arguments),
-                thought_signature: None,
-                namespace: None,
-                arguments_error: None,
-            };
-            batches.push(block(index, &Block::ToolCall(call)));
+            let mut call = call(&format!("call-{}", self.calls), name, &arguments);
+            if rng.below(30) == 0 {
+                call.arguments_error = Some("scripted: not closed".to_owned());
+            }
+            batches.push(block(index, Block::ToolCall(call)).into());
         }
         let cut = rng.below(30) == 0;
         let reason = if cut { StopReason::Length } else { StopReason::ToolUse };
-        batches.push(vec![usage(), finished(reason)]);
+        batches.push(vec![used(rng), finished(reason)]);
         if rng.below(20) == 0 {
-            batches.truncate(1 + rng.below(batches.len() as u64) as usize);
-            batches.push(vec![failed(ModelErrorKind::Truncated, None)]);
+            batches.truncate(1 + rng.below(batches.len() as u64 - 1) as usize);
+            batches.push(vec![error(rng)]);
         }
         batches
     }
 }
 
+fn done(rng: &mut Ids) -> Reply {
+    let text = Block::text("done for now");
+    let end = vec![used(rng), finished(StopReason::Stop)];
+    vec![vec![ModelEvent::Started], block(0, text).into(), end]
+}
+
+fn thoughts() -> Reply {
+    let thinking = ThinkingBlock { thinking: "hm".to_owned(), ..ThinkingBlock::default() };
+    let thinking = Block::Thinking(thinking);
+    vec![vec![ModelEvent::Started], block(0, thinking).into(), vec![finished(StopReason::Stop)]]
+}
+
+/// A failure before any content, or an empty answer.
 fn fault(rng: &mut Ids) -> Option<Reply> {
-    let error = match rng.below(40) {
-        0 => failed(ModelErrorKind::Overloaded, Some(529)),
-        1 => failed(ModelErrorKind::RateLimit, Some(429)),
-        2 => failed(ModelErrorKind::Idle, None),
-        3 => failed(ModelErrorKind::Provider, Some(400)),
-        4 => return Some(vec![vec![ModelEvent::Started], vec![finished(StopReason::Stop)]]),
-        _ => return None,
+    match rng.below(40) {
+        0 => Some(vec![vec![ModelEvent::Started], vec![finished(StopReason::Stop)]]),
+        1..=4 => Some(vec![vec![error(rng)]]),
+        _ => None,
+    }
+}
+
+fn error(rng: &mut Ids) -> ModelEvent {
+    let (kind, status) = match rng.below(10) {
+        9 => return overflow(),
+        0 => (ModelErrorKind::Overloaded, Some(529)),
+        1 => (ModelErrorKind::RateLimit, Some(429)),
+        2 => (ModelErrorKind::Idle, None),
+        3 => (ModelErrorKind::Provider, Some(400)),
+        4 => (ModelErrorKind::Truncated, None),
+        5 => (ModelErrorKind::Connection, None),
+        6 => (ModelErrorKind::Credential, Some(401)),
+        7 => (ModelErrorKind::MalformedCall, None),
+        _ => (ModelErrorKind::Refusal, None),
     };
-    Some(vec![vec![error]])
+    let retry_after_ms = (rng.below(3) == 0).then(|| 1000 * rng.below(90));
+    let text = "scripted failure";
+    ModelEvent::Failed(ModelError { status, retry_after_ms, ..ModelError::new(kind, text) })
 }
 
-fn block(index: usize, block: &Block) -> Vec<ModelEvent> {
-    vec![
-        ModelEvent::BlockStart { index, block: block.clone() },
-        ModelEvent::BlockEnd { index, block: block.clone() },
-    ]
-}
-
-fn usage() -> ModelEvent {
-    ModelEvent::Usage(Usage { input: 10, output: 1, total_tokens: 11, ..Usage::default() })
-}
-
-fn finished(stop_reason: StopReason) -> ModelEvent {
-    ModelEvent::Finished { stop_reason, raw_stop_reason: None }
-}
-
-pub(super) fn failed(kind: ModelErrorKind, status: Option<u16>) -> ModelEvent {
-    ModelEvent::Failed(ModelError { status, ..ModelError::new(kind, "scripted failure") })
+/// What a request gets whose record was not written.
+pub(super) fn unwritten() -> ModelEvent {
+    failed(ModelErrorKind::Connection, None)
 }

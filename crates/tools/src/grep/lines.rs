@@ -20,6 +20,7 @@ pub(super) struct Hits {
     matches: u64,
     more: bool,
     cut: bool,
+    binary: bool,
     text: String,
     totals: Totals,
 }
@@ -32,6 +33,7 @@ impl Hits {
             matches: 0,
             more: false,
             cut: false,
+            binary: false,
             text: String::new(),
             totals: Totals::default(),
         }
@@ -54,6 +56,11 @@ impl Hits {
 
     pub(super) fn lines_cut(&self) -> bool {
         self.cut
+    }
+
+    /// A searched file is binary and was left there.
+    pub(super) fn is_binary(&self) -> bool {
+        self.binary
     }
 
     /// Lines joined by line feeds; more than a result holds at most.
@@ -146,6 +153,11 @@ impl Sink for Found<'_> {
         self.last_match = Some(line);
         self.show(line, ':', found.bytes());
         Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
+        self.hits.binary = true;
+        Ok(false)
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {

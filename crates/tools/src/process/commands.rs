@@ -82,12 +82,18 @@ impl Commands {
         Some(marker)
     }
 
-    /// Notes the process group of a started command.
-    pub(crate) fn started(&self, marker: &str, group: i32) {
+    /// Notes the process group of a started command. `false` when everything
+    /// of its session was ended meanwhile; the caller then ends this one too.
+    #[must_use]
+    pub(crate) fn started(&self, marker: &str, group: i32) -> bool {
         if let Some(guard) = &self.guard {
             guard.started(group, marker);
         }
-        self.change(marker, |command| command.group = Some(group));
+        let is_listed = self.change(marker, |command| command.group = Some(group));
+        if !is_listed && let Some(guard) = &self.guard {
+            guard.ended(group, marker);
+        }
+        is_listed
     }
 
     /// Notes that the shell was waited for. Blocks for some milliseconds when
@@ -164,11 +170,11 @@ impl Commands {
         }
     }
 
-    fn change(&self, marker: &str, apply: impl FnOnce(&mut Listed)) {
+    /// Changes a command; `false` when it is not listed.
+    fn change(&self, marker: &str, apply: impl FnOnce(&mut Listed)) -> bool {
         let mut state = self.lock();
-        if let Some(command) = state.listed.iter_mut().find(|c| c.marker == marker) {
-            apply(command);
-        }
+        let command = state.listed.iter_mut().find(|c| c.marker == marker);
+        command.map(apply).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,0 +1,213 @@
+//! Puts the parts together: tools with their process markers, credentials and
+//! HTTP behind the model, workspace, engine, and the async runtime they run on.
+//!
+//! Nothing here does work before it is needed. Must never decide about a
+//! session. Read `config` for where the values come from.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crew_base::id::SessionId;
+use crew_base::json::Raw;
+use crew_base::tool::{ToolDefinition, ToolOutcome};
+use crew_engine::{Engine, EngineConfig, Source};
+use crew_model::http::{Attribution, Http, HttpConfig, StreamOptions};
+use crew_model::provider::Provider;
+use crew_model::wire::EncodeOptions;
+use crew_runtime::{Handle, Parts, SessionPlace, Updates, Workspace, WorkspaceConfig};
+use crew_store::bundled;
+use crew_tools::{Host, HostConfig, ShellConfig, Tool, ToolContext, ToolFuture, Toolbox};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::args::Options;
+use crate::config::{Config, models, proxies, session_settings};
+use crate::error::Error;
+
+/// Threads that drive sessions; the rest of the work waits on others.
+const WORKERS_MAX: usize = 4;
+/// Threads for work that blocks on files and processes.
+const BLOCKING_THREADS_MAX: usize = 64;
+/// Limit for setting up a connection.
+const CONNECT_TIMEOUT_MS: u64 = 30_000;
+
+/// Everything that is ready to run.
+pub(crate) struct Wired {
+    /// What the tools of the process share.
+    pub(crate) host: Arc<Host>,
+    /// The id of the session to open.
+    pub(crate) session: SessionId,
+    /// Where it comes from.
+    pub(crate) source: Source,
+    toolbox: Arc<Toolbox>,
+    cwd: PathBuf,
+    home: Option<PathBuf>,
+    parts: Parts,
+}
+
+/// Builds all parts (`style.md` 2); what is wrong with the model options is an
+/// error, the rest adds warnings.
+pub(crate) fn wire(
+    config: &Config,
+    options: &Options,
+    warnings: &mut Vec<String>,
+) -> Result<Wired, Error> {
+    let (place, settings) = (&config.place, &config.settings);
+    let enabled = settings.enabled_models.as_deref();
+    let wish = models::wish(options, enabled, &config.catalog, &config.credentials)?;
+    if let SessionPlace::Folder(_) = &config.start.place
+        && !options.prompt.no_skills
+        && let Err(error) = bundled::materialise(&place.agent_dir)
+    {
+        warnings.push(format!("the bundled skill is not offered: {error}"));
+    }
+    let host = Host::new(HostConfig {
+        tmp: std::env::temp_dir(),
+        guard: Some(crew_runtime::guard::start()),
+    });
+    let offline = options.offline || place.environment.is_offline();
+    let toolbox = Arc::new(toolbox(offline));
+    let mut engine = Engine::new(
+        seed(),
+        EngineConfig {
+            settings: session_settings(settings, &place.environment),
+            home: place.home.as_ref().map(|home| home.to_string_lossy().into_owned()),
+        },
+    );
+    let fresh = engine.fresh_session_id(crew_runtime::clock::now());
+    let workspace = Workspace::new(WorkspaceConfig {
+        cwd: place.cwd.clone(),
+        home: place.home.clone(),
+        agent_dir: place.agent_dir.clone(),
+        trust: config.trust,
+        settings: Arc::clone(settings),
+        catalog: Arc::clone(&config.catalog),
+        credentials: Arc::clone(&config.credentials),
+        toolbox: Arc::clone(&toolbox),
+        sessions: config.start.place.clone(),
+        model: wish,
+        tools: options.tools.clone(),
+        prompt: options.prompt.clone(),
+    });
+    let parts = Parts {
+        engine,
+        model: Arc::new(provider(config)),
+        workspace: Arc::new(workspace),
+        host: Arc::clone(&host),
+    };
+    Ok(Wired {
+        host,
+        session: config.start.session.clone().unwrap_or(fresh),
+        source: config.start.source.clone(),
+        toolbox,
+        cwd: config.start_dir.clone(),
+        home: place.home.clone(),
+        parts,
+    })
+}
+
+/// The async runtime of the process.
+pub(crate) fn runtime() -> Result<Runtime, Error> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.clamp(2, WORKERS_MAX))
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime)
+}
+
+impl Wired {
+    /// Runs the tool `read` for an attachment.
+    pub(crate) fn read_tool(&self, arguments: Raw) -> impl Future<Output = ToolOutcome> + use<> {
+        let context = ToolContext {
+            cwd: self.cwd.clone(),
+            home: self.home.clone(),
+            session: self.session.clone(),
+            env: Vec::new(),
+            shell: ShellConfig::default(),
+            images: true,
+            cancel: Default::default(),
+            progress: Arc::new(|_| {}),
+            host: Arc::clone(&self.host),
+        };
+        self.toolbox.run(context, "read", &arguments)
+    }
+
+    /// Starts the loop; must be called inside the runtime.
+    pub(crate) fn start(self) -> (Handle, Updates) {
+        crew_runtime::start(self.parts)
+    }
+}
+
+/// Seed of the engine: no two processes of one machine share it.
+pub(crate) fn seed() -> u64 {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = time.map_or(0, |time| time.as_nanos() as u64);
+    nanos.rotate_left(20) ^ u64::from(std::process::id())
+}
+
+fn provider(config: &Config) -> Provider {
+    let settings = &config.settings;
+    let http = Http::new(HttpConfig {
+        user_agent: format!(
+            "crew/{} ({}; {})",
+            env!("CARGO_PKG_VERSION"),
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        ),
+        connect_timeout_ms: CONNECT_TIMEOUT_MS,
+        proxy: proxies(&config.place.environment, settings),
+        attribution: Some(Attribution {
+            referer: "https://crew.invalid/".to_owned(),
+            title: "crew".to_owned(),
+        }),
+    });
+    let encode = EncodeOptions {
+        thinking_budgets: settings.thinking_budgets.clone(),
+        block_images: settings.block_images,
+    };
+    let idle_ms = settings.http_idle_timeout_ms.unwrap_or(0);
+    Provider::new(Arc::new(http), Arc::clone(&config.credentials), StreamOptions { idle_ms, encode })
+}
+
+/// The built-in tools; commands carry the markers of the process
+/// (`host.md` 1.2.5, 1.2.2).
+fn toolbox(offline: bool) -> Toolbox {
+    let builtin = Toolbox::builtin();
+    let mut markers = vec![
+        ("AI_AGENT".to_owned(), "crew".to_owned()),
+        ("CREW_CODING_AGENT".to_owned(), "true".to_owned()),
+    ];
+    if offline {
+        markers.push(("PI_OFFLINE".to_owned(), "1".to_owned()));
+    }
+    let markers: Arc<[(String, String)]> = markers.into();
+    let names = builtin.names();
+    let marked = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
+        Arc::new(Marked { tool: Arc::clone(tool), markers: Arc::clone(&markers) })
+    };
+    Toolbox::new(names.iter().filter_map(|name| builtin.get(name)).map(marked).collect())
+}
+
+/// A tool whose commands inherit the process markers.
+struct Marked {
+    tool: Arc<dyn Tool>,
+    markers: Arc<[(String, String)]>,
+}
+
+impl Tool for Marked {
+    fn definition(&self) -> &ToolDefinition {
+        self.tool.definition()
+    }
+
+    fn repair(&self, arguments: Value) -> Value {
+        self.tool.repair(arguments)
+    }
+
+    fn run(&self, mut context: ToolContext, arguments: Value) -> ToolFuture {
+        context.env.extend(self.markers.iter().cloned());
+        self.tool.run(context, arguments)
+    }
+}
