@@ -12,7 +12,7 @@ pub(crate) mod summary;
 
 use crew_base::id::EntryId;
 use crew_base::json::Raw;
-use crew_base::message::{Message, Usage};
+use crew_base::message::{Message, StopReason, Usage};
 
 use cut::Piece;
 use summary::{Files, Part};
@@ -169,7 +169,6 @@ fn text(pieces: &[Piece<'_>]) -> Option<String> {
 /// Whether a message carries a usage that tells the size of the context
 /// (`host.md` 3.8.3).
 pub(crate) fn is_measure(message: &Message) -> bool {
-    use crew_base::message::StopReason;
     message.as_assistant().is_some_and(|answer| {
         !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
             && estimate::counted(&answer.usage) > 0

@@ -63,6 +63,10 @@ pub(crate) struct Stream {
     pub(crate) after_results: bool,
     /// Entries that are written once this request has begun.
     pub(crate) written: usize,
+    /// How often it was sent again.
+    pub(crate) resends: u32,
+    /// When it is sent again; it is under way while this is empty.
+    pub(crate) resend_at: Option<Time>,
 }
 
 /// The tools of one answer.

@@ -14,12 +14,36 @@ pub struct RetrySettings {
     pub base_delay_ms: u64,
     /// Longest wait.
     pub delay_ms_max: u64,
+    /// How often one request is sent again before its failure counts
+    /// (`retry.provider`, 3.6.9).
+    pub resends_max: u32,
+    /// Longest wait a server may ask for before such a resend; none for any.
+    pub resend_delay_ms_max: Option<u64>,
 }
 
 impl Default for RetrySettings {
     fn default() -> RetrySettings {
-        RetrySettings { enabled: true, retries_max: 3, base_delay_ms: 2000, delay_ms_max: 60_000 }
+        RetrySettings {
+            enabled: true,
+            retries_max: 3,
+            base_delay_ms: 2000,
+            delay_ms_max: 60_000,
+            resends_max: 0,
+            resend_delay_ms_max: Some(60_000),
+        }
     }
+}
+
+/// What becomes of a request that failed before its answer began (3.6.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Resend {
+    /// It is sent again after this wait.
+    After(u64),
+    /// The server asks for more patience than the settings allow; the text
+    /// names both.
+    TooLong(String),
+    /// Its failure counts.
+    No,
 }
 
 impl RetrySettings {
@@ -28,6 +52,34 @@ impl RetrySettings {
         let doubled = 1u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX);
         let backoff = self.base_delay_ms.saturating_mul(doubled);
         backoff.max(error.retry_after_ms.unwrap_or(0)).min(self.delay_ms_max)
+    }
+
+    /// Decides about resend number `sent`, counted from 0 (3.6.9).
+    pub(crate) fn resend(&self, sent: u32, error: &ModelError, ids: &mut Ids) -> Resend {
+        const FIRST_DELAY_MS: u64 = 500;
+        const DELAY_MS_MAX: u64 = 8000;
+        let passing = match error.status {
+            Some(status) => matches!(status, 408 | 409 | 429) || status >= 500,
+            None => error.kind == ModelErrorKind::Connection,
+        };
+        if sent >= self.resends_max || !passing || is_spent_quota(&error.message) {
+            return Resend::No;
+        }
+        let Some(asked) = error.retry_after_ms else {
+            let doubled = 1u64.checked_shl(sent).unwrap_or(u64::MAX);
+            let delay = FIRST_DELAY_MS.saturating_mul(doubled).min(DELAY_MS_MAX);
+            return Resend::After(delay - ids.below(delay / 4 + 1));
+        };
+        match self.resend_delay_ms_max.filter(|most| asked > *most) {
+            None => Resend::After(jittered(asked, ids)),
+            Some(most) => Resend::TooLong(format!(
+                "{} (the server asks for a retry delay of {} s, more than the {} s of \
+                 retry.provider.maxRetryDelayMs)",
+                error.message,
+                asked.div_ceil(1000),
+                most.div_ceil(1000)
+            )),
+        }
     }
 }
 
@@ -93,68 +145,70 @@ pub fn is_spent_quota(text: &str) -> bool {
     SPENT.iter().any(|word| text.contains(word))
 }
 
+/// Texts of list R (3.6.5) that may stand anywhere.
+const ANYWHERE: [&str; 58] = [
+    "eai_again",
+    "enotfound",
+    "getaddrinfo",
+    "overloaded",
+    "server_busy",
+    "servers are currently busy",
+    "currently experiencing high demand",
+    "model is at capacity",
+    "too many requests",
+    "resourceexhausted",
+    "upstream_stream_read_error",
+    "unable to forward upstream",
+    "exceeded request buffer limit while retrying upstream",
+    "connection reset by peer",
+    "other side closed",
+    "fetch failed",
+    "socket hang up",
+    "socket connection was closed",
+    "reset before headers",
+    "timeout",
+    "time out",
+    "timed out",
+    "terminated",
+    "ended without",
+    "stream was interrupted",
+    "stream ended before message_stop",
+    "stream ended before a terminal response event",
+    "stream disconnected before completion",
+    "cut short after the reply had begun",
+    "http2 request did not get a response",
+    "http2 stream failed",
+    "http/2 stream failed",
+    "pending stream has been canceled",
+    "retry delay",
+    "you can retry your request",
+    "try your request again",
+    "please retry your request",
+    "subscription_sharing_usage_unavailable",
+    "subscription_sharing_user_unavailable",
+    "service unavailable",
+    "service is unavailable",
+    "service temporarily unavailable",
+    "service is temporarily unavailable",
+    "service_unavailable",
+    "provider returned error",
+    "provider returned an error",
+    "provider_returned_error",
+    "upstream request failed",
+    "upstream_request_failed",
+    "websocket closed",
+    "websocket.closed",
+    "websocket error",
+    "websocket.error",
+    "websocket connection limit reached",
+    "websocket.connection.limit.reached",
+    "upstream connect",
+    "upstream_connect",
+    "upstreamconnect",
+];
+
 /// List R (3.6.5), on lower-case text.
 fn is_transient_text(text: &str) -> bool {
-    const ANYWHERE: [&str; 58] = [
-        "eai_again",
-        "enotfound",
-        "getaddrinfo",
-        "overloaded",
-        "server_busy",
-        "servers are currently busy",
-        "currently experiencing high demand",
-        "model is at capacity",
-        "too many requests",
-        "resourceexhausted",
-        "upstream_stream_read_error",
-        "unable to forward upstream",
-        "exceeded request buffer limit while retrying upstream",
-        "connection reset by peer",
-        "other side closed",
-        "fetch failed",
-        "socket hang up",
-        "socket connection was closed",
-        "reset before headers",
-        "timeout",
-        "time out",
-        "timed out",
-        "terminated",
-        "ended without",
-        "stream was interrupted",
-        "stream ended before message_stop",
-        "stream ended before a terminal response event",
-        "stream disconnected before completion",
-        "cut short after the reply had begun",
-        "http2 request did not get a response",
-        "http2 stream failed",
-        "http/2 stream failed",
-        "pending stream has been canceled",
-        "retry delay",
-        "you can retry your request",
-        "try your request again",
-        "please retry your request",
-        "subscription_sharing_usage_unavailable",
-        "subscription_sharing_user_unavailable",
-        "service unavailable",
-        "service is unavailable",
-        "service temporarily unavailable",
-        "service is temporarily unavailable",
-        "service_unavailable",
-        "provider returned error",
-        "provider returned an error",
-        "provider_returned_error",
-        "upstream request failed",
-        "upstream_request_failed",
-        "websocket closed",
-        "websocket.closed",
-        "websocket error",
-        "websocket.error",
-        "websocket connection limit reached",
-        "websocket.connection.limit.reached",
-        "upstream connect",
-        "upstream_connect",
-        "upstreamconnect",
-    ];
     const JOINED: [(&str, &str); 9] = [
         ("rate", "limit"),
         ("server", "error"),

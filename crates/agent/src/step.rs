@@ -1,7 +1,8 @@
 //! The transitions: one input in, effects out.
 //!
 //! `step` holds the session run and its requests, `step::tools` the tool
-//! batches. Invariant: after each step the phase is never `Boundary`, because
+//! batches, `step::compacting` and `step::recovery` what is done about a context
+//! that grew too long. Invariant: after each step the phase is never `Boundary`, because
 //! the engine answers a boundary before it does anything else.
 
 mod answers;
@@ -17,7 +18,7 @@ pub use control::Control;
 use std::sync::Arc;
 
 use crew_base::entry::EntryBody;
-use crew_base::id::{Ids, SessionId};
+use crew_base::id::{Ids, RunId, SessionId};
 use crew_base::message::{CustomMessage, Message, SharedMessage};
 use crew_base::model::{CacheRetention, ModelRequest, ModelSpec, ThinkingLevel, ToolChoice};
 use crew_base::session::{DeliveryId, ResultMessage, RunEnd};
@@ -187,7 +188,8 @@ impl Agent {
                 Stage::Waiting(until) => Some(until),
                 Stage::Planned | Stage::Asking { .. } => None,
             },
-            Phase::Idle | Phase::Boundary(_) | Phase::Streaming(_) | Phase::Tools(_) => None,
+            Phase::Streaming(stream) => stream.resend_at,
+            Phase::Idle | Phase::Boundary(_) | Phase::Tools(_) => None,
         }
     }
 
@@ -401,6 +403,20 @@ impl Agent {
             self.fail(step, "no model is selected".to_owned());
             return;
         };
+        let answer = Answer::new(&model, self.thinking, step.now);
+        let run = self.send(step, model);
+        self.phase = Phase::Streaming(Stream {
+            run,
+            answer,
+            announced: false,
+            after_results,
+            written: self.record.unconfirmed(),
+            resends: 0,
+            resend_at: None,
+        });
+    }
+
+    pub(super) fn send(&self, step: &mut Step<'_>, model: Arc<ModelSpec>) -> RunId {
         let run = step.ids.run();
         let request = ModelRequest {
             session: self.session.clone(),
@@ -408,16 +424,10 @@ impl Agent {
             thinking: self.thinking,
             cache: self.settings.cache,
             tool_choice: ToolChoice::Auto,
-            model: Arc::clone(&model),
+            model,
         };
         step.out.push(Effect::StartModel { run, request });
-        self.phase = Phase::Streaming(Stream {
-            run,
-            answer: Answer::new(&model, self.thinking, step.now),
-            announced: false,
-            after_results,
-            written: self.record.unconfirmed(),
-        });
+        run
     }
 
     /// Ends the turn: what was held enters, then the boundary.
@@ -501,6 +511,10 @@ impl Agent {
             && step.now >= backoff.until
         {
             self.begin_loop(step, Vec::new());
+        } else if let Phase::Streaming(stream) = &self.phase {
+            if stream.resend_at.is_some_and(|at| step.now >= at) {
+                self.send_again(step);
+            }
         } else {
             self.summary_tick(step);
         }

@@ -87,7 +87,7 @@ pub const INVALIDATIONS_MAX: u32 = 25;
 pub const SCHEMA_ISSUES_MAX: usize = 200;
 /// Bytes of an output schema.
 pub const OUTPUT_SCHEMA_BYTES_MAX: usize = 256 * 1024;
-/// References unfolded in one output schema, nested and in all.
+/// Depth to which one output schema is unfolded.
 pub const SCHEMA_DEPTH_MAX: usize = 64;
 /// Values one unfolded output schema may hold.
 pub const SCHEMA_NODES_MAX: usize = 20_000;
@@ -113,8 +113,7 @@ pub const APPROVAL_CHARS_MAX: usize = 2_000;
 pub const TASK_BATCH_ITEMS: usize = 16;
 /// Undo steps of the editor.
 pub const UNDO_STEPS_MAX: usize = 500;
-
-const _: () = assert!(FACE_NOTICES_RESUME < FACE_NOTICES_MAX);/// Bytes of one command line of an RPC client.
+/// Bytes of one command line of an RPC client.
 pub const RPC_LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Command lines read ahead of the one being handled.
 pub const RPC_LINES_AHEAD_MAX: usize = 16;
@@ -127,8 +126,9 @@ pub const RPC_BYTES_OUT_MAX: usize = 1024 * 1024;
 pub const RPC_RESPONSES_OUT_MAX: usize = 4096;
 /// Output of a person's command that waits for standard output before the
 /// command is slowed.
-pub const RPC_SHELL_BYTES_MAX: usize = 1024 * 1024;
+pub const RPC_SHELL_BYTES_MAX: usize = 64 * 1024;
 
+const _: () = assert!(FACE_NOTICES_RESUME < FACE_NOTICES_MAX);
 const _: () = assert!(GREP_LINE_UNITS_MAX < TOOL_BYTES_MAX);
 const _: () = assert!(ACTIVITY_CHARS_MAX <= EXCERPT_CHARS_MAX);
 const _: () = assert!(PREVIEW_CHARS_MIN < PREVIEW_CHARS_MAX);

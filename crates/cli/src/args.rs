@@ -199,6 +199,13 @@ pub(crate) enum SessionChoice {
     Latest,
     /// `--session-id`.
     Id(String),
+    /// `--fork`, with the id that `--session-id` gives the copy.
+    Fork {
+        /// Path, id or beginning of one.
+        source: String,
+        /// The copy's id.
+        id: Option<String>,
+    },
 }
 
 /// A text that is never shown.
@@ -252,8 +259,7 @@ pub(crate) fn parse(
     terminals: Terminals,
 ) -> Result<Invocation, crate::error::Error> {
     let text = |word: OsString| {
-        word.into_string()
-            .map_err(|word| UsageError::NotText(word.to_string_lossy().into_owned()))
+        word.into_string().map_err(|word| UsageError::NotText(word.to_string_lossy().into_owned()))
     };
     let words = words.into_iter().map(text).collect::<Result<Vec<String>, _>>()?;
     if let Some((first, rest)) = words.split_first() {

@@ -11,22 +11,21 @@ pub(crate) mod session;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crew_base::definition::Warning;
 use crew_base::model::CacheRetention;
-use crew_engine::api::{
-    CompactionSettings, QueueMode, RetrySettings, Settings as SessionSettings,
-};
+use crew_engine::api::{CompactionSettings, QueueMode, RetrySettings, Settings as SessionSettings};
 use crew_model::auth::{AuthConfig, Credentials};
 use crew_model::catalog::Catalog;
 use crew_model::http::ProxyConfig;
-use crew_store::paths;
 use crew_store::settings::file::{SettingsFiles, project_session_dir, settings_path};
 use crew_store::settings::typed::{BadNumber, QueueMode as StoredMode, Settings};
 use crew_store::trust::{self, Trust, TrustInput, TrustStore};
+use crew_store::{files, paths};
 
 use crate::args::Options;
 use crate::error::Error;
@@ -128,6 +127,9 @@ pub(crate) fn load(options: &Options) -> Result<Config, Error> {
         warnings.push(format!("{error}; no session is compacted unasked"));
     }
     let catalog = Arc::new(catalog(&place, &mut warnings));
+    if place.has_agent_dir() {
+        create_auth_file(&place.agent_dir);
+    }
     let credentials = Arc::new(credentials(&place, &catalog, &mut warnings));
     let settings = Arc::new(settings);
     Ok(Config { place, start_dir, settings, trust, catalog, credentials, start, warnings })
@@ -225,6 +227,21 @@ fn credentials(place: &Place, catalog: &Arc<Catalog>, warnings: &mut Vec<String>
     credentials
 }
 
+/// Makes `auth.json` at the first start, private (`host.md` 1.4.2). Where that
+/// is not possible nothing is lost: a missing file is an empty one.
+fn create_auth_file(agent_dir: &Path) {
+    let path = agent_dir.join("auth.json");
+    if fs::symlink_metadata(&path).is_ok() {
+        return;
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let made = files::create_private_dir(agent_dir).is_ok();
+    if made && let Ok(mut file) = options.open(&path) {
+        let _ = file.write_all(b"{}");
+    }
+}
+
 /// The text of a file; `None` when it is missing or cannot be read, the latter
 /// with a warning.
 fn read_optional(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
@@ -245,9 +262,8 @@ fn worded(warning: &Warning) -> String {
 /// Proxies of the environment; the setting fills what it leaves open
 /// (`host.md` 1.2.4).
 pub(crate) fn proxies(environment: &Environment, settings: &Settings) -> ProxyConfig {
-    let either = |name: &str| {
-        environment.get(name).or_else(|| environment.get(&name.to_lowercase()))
-    };
+    let either =
+        |name: &str| environment.get(name).or_else(|| environment.get(&name.to_lowercase()));
     ProxyConfig {
         http: either("HTTP_PROXY").or_else(|| settings.http_proxy.clone()),
         https: either("HTTPS_PROXY").or_else(|| settings.http_proxy.clone()),
@@ -270,6 +286,8 @@ pub(crate) fn session_settings(settings: &Settings, environment: &Environment) -
             retries_max: u32::try_from(settings.retry.max_retries).unwrap_or(u32::MAX),
             base_delay_ms: settings.retry.base_delay_ms,
             delay_ms_max: settings.retry.max_agent_delay_ms,
+            resends_max: u32::try_from(settings.retry.provider_max_retries).unwrap_or(u32::MAX),
+            resend_delay_ms_max: settings.retry.provider_max_retry_delay_ms,
         },
         compaction: compaction(settings).unwrap_or_else(|_| CompactionSettings {
             enabled: false,
@@ -320,7 +338,8 @@ mod tests {
         let path = folder.path().join("settings.json");
         fs::write(&path, r#"{"httpProxy":"http://set"}"#).unwrap();
         let (settings, _) = SettingsFiles::load(&path, None).0.settings();
-        let got = proxies(&environment(&[("https_proxy", "http://env"), ("NO_PROXY", "x")]), &settings);
+        let got =
+            proxies(&environment(&[("https_proxy", "http://env"), ("NO_PROXY", "x")]), &settings);
         assert_eq!(got.http.as_deref(), Some("http://set"));
         assert_eq!(got.https.as_deref(), Some("http://env"));
         assert_eq!(got.no_proxy.as_deref(), Some("x"));

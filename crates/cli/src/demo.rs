@@ -23,7 +23,8 @@ use crate::{config, print, wiring};
 use timeline::{Look, Timeline};
 
 /// What the scripted owner is asked.
-const PROMPT: &str = "Show me this project with a crew: what is it made of, and where would I start?";
+const PROMPT: &str =
+    "Show me this project with a crew: what is it made of, and where would I start?";
 
 /// Runs the demo.
 pub(crate) fn run(options: &DemoOptions) -> Result<ExitCode, Error> {
@@ -38,7 +39,8 @@ pub(crate) fn run(options: &DemoOptions) -> Result<ExitCode, Error> {
     let wired = wiring::wire(&config, &wishes, &mut Vec::new())?;
     let product = Product::new();
     let environment = &config.place.environment;
-    let plain = environment.get("NO_COLOR").is_some() || environment.get("TERM").as_deref() == Some("dumb");
+    let plain =
+        environment.get("NO_COLOR").is_some() || environment.get("TERM").as_deref() == Some("dumb");
     let look = Look { columns: product.columns(), colours: product.is_terminal() && !plain };
     let home = config.place.home.as_ref().map(|home| home.to_string_lossy().into_owned());
     let mut timeline = Timeline::new(product, look, home);
@@ -49,7 +51,7 @@ pub(crate) fn run(options: &DemoOptions) -> Result<ExitCode, Error> {
         let plan = Plan { prompts, crew_wait: None };
         drive::run(wired, plan, &mut timeline).await.map_err(Error::Runtime)
     });
-    runtime.shutdown_background();
+    wiring::shut_down(runtime);
     let mut outcome = outcome?;
     if let Some(code) = outcome.forced_code() {
         return match outcome.output.take() {

@@ -134,7 +134,9 @@ pub(crate) async fn run(wired: Wired, plan: Plan, face: &mut dyn Face) -> io::Re
 }
 
 fn pause(face: &mut dyn Face, course: &mut Course) {
-    if course.outcome.output.is_none() && let Err(error) = face.pause() {
+    if course.outcome.output.is_none()
+        && let Err(error) = face.pause()
+    {
         course.outcome.output = Some(error);
         let cut = course.interrupt(CutCause::Output);
         cut.iter().for_each(|cut| face.cut(cut));

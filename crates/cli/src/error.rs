@@ -198,7 +198,9 @@ impl Error {
                 )];
             }
             Error::NameOfOldSession => &["--name goes with a new session"],
-            Error::Open(_) => &["nothing was changed; start without --session or -c for a new session"],
+            Error::Open(_) => {
+                &["nothing was changed; start without --session or -c for a new session"]
+            }
             Error::Refused(Refusal::NoModel) => &NO_MODEL_HINTS,
             Error::RunFailed { kept, .. } => return vec![kept.words()],
             Error::Answer(answer) => return answer.hints(),
@@ -284,7 +286,9 @@ impl BadAnswer {
         let mut hints = Vec::new();
         let is_credential = match &self.kind {
             BadAnswerKind::Failed(cause) => is_about_credentials(cause),
-            BadAnswerKind::Aborted(_) | BadAnswerKind::ThoughtsOnly | BadAnswerKind::Missing => false,
+            BadAnswerKind::Aborted(_) | BadAnswerKind::ThoughtsOnly | BadAnswerKind::Missing => {
+                false
+            }
         };
         if is_credential {
             hints.push("check the key in the environment, auth.json or models.json".to_owned());
@@ -333,7 +337,10 @@ mod tests {
     fn a_failed_request_says_cause_tries_what_is_kept_and_how_to_go_on() {
         // C106
         let words = answer(BadAnswerKind::Failed("connection reset".into()), 4).words();
-        assert_eq!(words.text, "provider: the request to p/m failed after 4 tries: connection reset");
+        assert_eq!(
+            words.text,
+            "provider: the request to p/m failed after 4 tries: connection reset"
+        );
         let hints = words.hints.join("\n");
         assert!(hints.contains("/s/x.jsonl") && hints.contains("crew -c -p"), "{hints}");
     }

@@ -12,8 +12,8 @@ use std::path::Path;
 use crew_base::limits::ATTACHMENT_BYTES_MAX;
 use crew_base::message::{Block, Content, Message, UserMessage};
 use crew_store::paths::project_dir;
-use crew_store::resources::Sources;
 use crew_store::prompts::{self, Template};
+use crew_store::resources::Sources;
 use crew_store::skills::{self, Skill};
 
 use crate::args::{Options, UsageError};

@@ -93,11 +93,7 @@ impl Product {
     /// Writes text from outside: as it is into a pipe or file, made safe for a
     /// terminal.
     pub(crate) fn write_outside(&mut self, text: &str) -> io::Result<()> {
-        if self.is_terminal {
-            self.write(&sanitise_block(text))
-        } else {
-            self.write(text)
-        }
+        if self.is_terminal { self.write(&sanitise_block(text)) } else { self.write(text) }
     }
 
     /// Hands everything over.

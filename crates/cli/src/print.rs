@@ -43,9 +43,7 @@ pub(crate) fn drive(options: &Options, face: &mut dyn Face) -> Result<Outcome, E
         let plan = Plan { prompts, crew_wait: options.crew_wait };
         drive::run(wired, plan, face).await.map_err(Error::Runtime)
     });
-    // What still blocks a thread, such as a read of a silent pipe, is not
-    // waited for.
-    runtime.shutdown_background();
+    wiring::shut_down(runtime);
     outcome
 }
 

@@ -65,7 +65,7 @@ fn start(wired: Wired, config: Config, options: Options) -> std::io::Result<face
         updates,
         scope,
         // The engine's own generator is out of reach once it runs.
-        ids: Ids::new(wiring::seed().rotate_left(32)),
+        ids: Ids::new(wiring::seed()),
         session,
         source,
         signals,

@@ -7,9 +7,12 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crew_base::id::SessionId;
 use crew_base::json::Raw;
+use crew_base::limits::SHUTDOWN_GRACE_MS;
 use crew_base::tool::{ToolDefinition, ToolOutcome};
 use crew_engine::{Engine, EngineConfig, Source};
 use crew_model::http::{Attribution, Http, HttpConfig, StreamOptions};
@@ -118,6 +121,13 @@ pub(crate) fn runtime() -> Result<Runtime, Error> {
         .map_err(Error::Runtime)
 }
 
+/// Ends the runtime after everything on it was told to end. Whoever is still
+/// about to let go of the process's commands does so meanwhile; a thread that
+/// blocks longer, such as in a read of a silent pipe, is left behind.
+pub(crate) fn shut_down(runtime: Runtime) {
+    runtime.shutdown_timeout(Duration::from_millis(SHUTDOWN_GRACE_MS));
+}
+
 impl Wired {
     /// Runs the tool `read` for an attachment.
     pub(crate) fn read_tool(&self, arguments: Raw) -> impl Future<Output = ToolOutcome> + use<> {
@@ -141,11 +151,13 @@ impl Wired {
     }
 }
 
-/// Seed of the engine: no two processes of one machine share it.
+/// A seed for ids and jitter that no other use shares.
 pub(crate) fn seed() -> u64 {
-    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    static USES: AtomicU64 = AtomicU64::new(1);
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanos = time.map_or(0, |time| time.as_nanos() as u64);
-    nanos.rotate_left(20) ^ u64::from(std::process::id())
+    let number = USES.fetch_add(1, Ordering::Relaxed);
+    nanos.rotate_left(20) ^ u64::from(std::process::id()) ^ number.rotate_right(8)
 }
 
 fn provider(config: &Config) -> Provider {
@@ -169,7 +181,11 @@ fn provider(config: &Config) -> Provider {
         block_images: settings.block_images,
     };
     let idle_ms = settings.http_idle_timeout_ms.unwrap_or(0);
-    Provider::new(Arc::new(http), Arc::clone(&config.credentials), StreamOptions { idle_ms, encode })
+    Provider::new(
+        Arc::new(http),
+        Arc::clone(&config.credentials),
+        StreamOptions { idle_ms, encode },
+    )
 }
 
 /// The built-in tools; commands carry the markers of the process

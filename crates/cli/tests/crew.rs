@@ -11,7 +11,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 fn spawn(marker: &str) -> (&'static str, Value) {
-    let task = json!({"goal": format!("do {marker}"), "context": ["none"], "instructions": ["as usual"]});
+    let task =
+        json!({"goal": format!("do {marker}"), "context": ["none"], "instructions": ["as usual"]});
     ("crew_spawn", json!({"subagent": "worker", "brief": marker, "task": task}))
 }
 

@@ -1,5 +1,7 @@
 //! `crew demo` (`product.md` P-2).
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod common;
 
 use std::collections::BTreeMap;

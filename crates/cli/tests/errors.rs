@@ -37,7 +37,6 @@ fn options_that_make_no_sense_are_told() {
 #[test]
 fn what_is_not_built_says_so() {
     let world = silent();
-    check(&world.print(&["--fork", "x", "y"]), &["--fork", "not built yet"]);
     check(&world.print(&["--resume", "y"]), &["--resume", "not built yet"]);
     check(&world.print(&["--export", "f"]), &["--export", "not built yet"]);
 }
@@ -83,7 +82,8 @@ fn a_server_that_is_not_there_is_named_with_the_tries() {
 
 #[test]
 fn refusals_of_the_provider_are_told_with_their_cause() {
-    let body = format!("{{\"type\":\"error\",\"error\":{{\"type\":\"t\",\"message\":\"no: {SECRET}\"}}}}");
+    let body =
+        format!("{{\"type\":\"error\",\"error\":{{\"type\":\"t\",\"message\":\"no: {SECRET}\"}}}}");
     let refused = |code: u16, tries: usize, words: &[&str]| {
         let body = body.clone();
         let world = World::new(move |_| Reply::status(code, "", &body));
@@ -107,12 +107,11 @@ fn a_stream_that_breaks_is_told_and_its_text_is_printed_once() {
     let run = world.print(&["x"]);
     check(&run, &["after 3 tries", "ended without", "a part of the answer", "crew -c -p"]);
     let tried = std::sync::atomic::AtomicUsize::new(0);
-    let world = World::new(move |_| {
-        match tried.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+    let world =
+        World::new(move |_| match tried.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
             0 => Reply::text("half an ans").cut(),
             _ => Reply::text("half an answer and the rest"),
-        }
-    });
+        });
     world.print(&["x"]).is(0, "half an answer and the rest\n");
     assert!(!world.server.requests()[1].all_text().contains("half"), "the failed try is not sent");
 }
@@ -125,6 +124,8 @@ fn sessions_that_cannot_be_used_are_told() {
     assert_eq!(std::fs::read_to_string(path).unwrap(), "this is no session\n");
     check(&world.print(&["--session", "abcdef", "y"]), &["abcdef", "--continue"]);
     check(&world.print(&["--session", "/", "y"]), &["/"]);
+    check(&world.print(&["--fork", "abcdef", "y"]), &["abcdef"]);
+    check(&world.print(&["--fork", "./x.jsonl", "y"]), &["x.jsonl", "not a session"]);
     let gone = format!(
         "{}\n",
         serde_json::json!({"type": "session", "version": 3, "id": "a", "timestamp": "", "cwd": "/no/such/dir"})
@@ -222,7 +223,8 @@ fn a_directory_that_is_gone_is_told() {
     let world = silent();
     let gone = world.at("gone");
     std::fs::create_dir(&gone).unwrap();
-    let script = format!("cd {0} && rmdir {0} && exec {1} -p x", gone.display(), env!("CARGO_BIN_EXE_crew"));
+    let script =
+        format!("cd {0} && rmdir {0} && exec {1} -p x", gone.display(), env!("CARGO_BIN_EXE_crew"));
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &script]).stdin(std::process::Stdio::null());
     command.env("CREW_CODING_AGENT_DIR", world.agent());

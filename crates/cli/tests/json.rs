@@ -2,39 +2,44 @@
 
 mod common;
 
-use common::World;
 use common::golden::{Names, golden, normal};
-use common::server::Reply;
+use common::server::{Gate, Reply};
+use common::{World, until};
 use serde_json::{Value, json};
 
 #[test]
 fn a_run_with_a_tool_and_a_child_gives_the_golden_transcript() {
-    let world = World::new(|request| {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let world = World::new(move |request| {
         if request.is_child() {
-            return Reply::report("found it");
+            return Reply::report("found it").behind(&held);
         }
-        match request.body["messages"].as_array().unwrap().len() {
-            1 => Reply::call("bash", json!({"command": "echo hi"})),
-            3 => Reply::text("Sending one.").and_call(
+        match request.body["messages"].to_string().matches("\"role\":\"assistant\"").count() {
+            0 => Reply::call("read", json!({"path": "n.txt"})),
+            1 => Reply::text("Sending one.").and_call(
                 "crew_spawn",
                 json!({"subagent": "scout", "brief": "look", "task": {
                     "goal": "look around", "context": ["none"], "instructions": ["as usual"]
                 }}),
             ),
-            5 => Reply::text("It is on its way."),
+            2 => Reply::text("It is on its way."),
             _ => Reply::text("All done."),
         }
     });
-    let run = world.run(&["--mode", "json", "go"]);
+    world.project_file("n.txt", "hi\n");
+    let running = world.spawn(&["--mode", "json", "go"]);
+    // The result comes to an idle owner, always at the same place.
+    until("the first run has settled", || running.out().contains("agent_settled"));
+    gate.open();
+    let run = running.wait();
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
     let mut names = Names::default();
     let project = world.project().to_string_lossy().into_owned();
-    let (crew, own): (Vec<Value>, Vec<Value>) = run
-        .events()
-        .into_iter()
-        .map(|event| normal(event, &project, &mut names))
-        .partition(|event| event["type"].as_str().unwrap().starts_with("crew_"));
-    // How a child's events lie between the owner's is a matter of timing.
+    let events = run.events().into_iter().map(|event| normal(event, &project, &mut names));
+    // Only when the child was opened is a matter of timing.
+    let (crew, own): (Vec<Value>, Vec<Value>) =
+        events.partition(|event| event["type"].as_str().unwrap().starts_with("crew_"));
     let text: String = own.iter().chain(&crew).map(|event| format!("{event}\n")).collect();
     golden("json_tool_and_child.jsonl", &text);
 }
@@ -55,10 +60,11 @@ fn a_failed_answer_is_an_event_and_no_failure() {
 fn retries_are_told_as_events() {
     // host.md 3.6.3, 3.6.4, C091
     let tried = std::sync::atomic::AtomicUsize::new(0);
-    let world = World::new(move |_| match tried.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-        0 => Reply::status(529, "", "busy"),
-        _ => Reply::text("fine"),
-    });
+    let world =
+        World::new(move |_| match tried.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => Reply::status(529, "", "busy"),
+            _ => Reply::text("fine"),
+        });
     let run = world.run(&["--mode", "json", "x"]);
     let events = run.events();
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();

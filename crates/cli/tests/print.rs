@@ -150,6 +150,36 @@ fn a_session_id_names_a_new_session_and_finds_it_again() {
 }
 
 #[test]
+fn a_fork_goes_on_with_a_copy_and_leaves_the_source_alone() {
+    // host.md 2.8.7, 6.3.3
+    let world = World::new(|request| Reply::text(&format!("to {}", request.tail())));
+    world.print(&["--session-id", "first", "one"]).is(0, "to one\n");
+    let source = world.session_files().remove(0);
+    let before = std::fs::read(&source).unwrap();
+    world.print(&["--fork", "first", "--session-id", "second", "two"]).is(0, "to two\n");
+    assert_eq!(std::fs::read(&source).unwrap(), before);
+    let copy = world.session_files().into_iter().find(|path| *path != source).unwrap();
+    let entries = common::lines(&copy);
+    assert_eq!(entries[0]["id"], "second");
+    assert_eq!(entries[0]["parentSession"], json!(source));
+    assert!(world.server.requests()[1].all_text().contains("to one"));
+    let again = world.print(&["--fork", "first", "--session-id", "second", "x"]);
+    again.is(1, "");
+    again.tells(&["already exists"]);
+}
+
+#[test]
+fn the_credential_file_is_made_private_at_the_first_start() {
+    // host.md 1.4.2
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new(|_| Reply::text("ok"));
+    world.print(&["x"]).is(0, "ok\n");
+    let path = world.agent().join("auth.json");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
 fn templates_and_skills_are_expanded() {
     // host.md 5.3.6, 5.4
     let world = World::new(|request| Reply::text(&request.tail()));
@@ -225,7 +255,8 @@ fn the_scripted_model_answers_offline_and_is_marked() {
 #[test]
 fn version_and_help_need_nothing() {
     let world = World::new(|_| Reply::text("never"));
-    for (flag, word) in [("--version", "crew "), ("-v", "crew "), ("--help", "demo"), ("-h", "-nbt")]
+    for (flag, word) in
+        [("--version", "crew "), ("-v", "crew "), ("--help", "demo"), ("-h", "-nbt")]
     {
         let mut command = world.command(&[flag]);
         let run = world.finish(command.env_clear());

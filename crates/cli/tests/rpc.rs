@@ -1,5 +1,7 @@
 //! RPC mode (`host.md` 7): framing, prompts, aborts, ends, back-pressure.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod common;
 
 use std::fs;
@@ -246,7 +248,10 @@ fn a_command_of_the_person_streams_is_stopped_and_is_told_to_the_model() {
     let world = answering("ok");
     let mut client = Client::start(&world, &[]);
     let ran = client.ask("bash", json!({"command": "printf red; exit 3"}));
-    assert_eq!(ran, json!({"output": "red", "exitCode": 3, "cancelled": false, "truncated": false}));
+    assert_eq!(
+        ran,
+        json!({"output": "red", "exitCode": 3, "cancelled": false, "truncated": false})
+    );
     let chunk = client.event(0, "bash_execution_update");
     assert_eq!((&chunk["id"], &chunk["delta"]), (&json!("c1"), &json!("red")));
     let id = client.send("bash", json!({"command": "echo begun; sleep 777"}));
@@ -410,7 +415,11 @@ fn a_compaction_answers_with_its_result_or_says_why_there_is_none() {
     client.prompt("four");
     let id = client.send("compact", json!({}));
     until("a summary request", || {
-        world.server.requests().iter().any(|r| r.tools().is_empty() && r.all_text().contains("WAIT"))
+        world
+            .server
+            .requests()
+            .iter()
+            .any(|r| r.tools().is_empty() && r.all_text().contains("WAIT"))
     });
     assert_eq!(client.state()["isCompacting"], true);
     let refused = client.refused("prompt", json!({"message": "now"}));

@@ -1,6 +1,8 @@
 //! RPC mode across sessions (`host.md` 7.1.6, 7.3.7, 2.8) and with a crew
 //! (`crew.md` OWN, DEL; `terminal.md` TERM-41 to TERM-44).
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod common;
 
 use std::fs;
@@ -32,13 +34,19 @@ fn a_session_that_cannot_be_opened_leaves_the_current_one_as_it_was() {
     client.ask("set_session_name", json!({"name": "unsaved"}));
     let path = file(&mut client);
     world.project_file("bad.jsonl", "{}\n");
-    let gone = json!({"type": "session", "version": 3, "id": "gone", "timestamp": "", "cwd": "/no/such"});
+    let gone =
+        json!({"type": "session", "version": 3, "id": "gone", "timestamp": "", "cwd": "/no/such"});
     world.project_file("gone.jsonl", format!("{gone}\n"));
-    for (name, word) in [("bad.jsonl", "not a session"), ("gone.jsonl", "/no/such"), (".", "session")] {
+    for (name, word) in
+        [("bad.jsonl", "not a session"), ("gone.jsonl", "/no/such"), (".", "session")]
+    {
         let error = client.refused("switch_session", json!({"sessionPath": name}));
         assert!(error.contains(word), "{error}");
         let state = client.state();
-        assert_eq!((&state["sessionFile"], &state["sessionName"]), (&json!(path), &json!("unsaved")));
+        assert_eq!(
+            (&state["sessionFile"], &state["sessionName"]),
+            (&json!(path), &json!("unsaved"))
+        );
     }
     client.prompt("still here");
     assert!(Path::new(&path).exists());
@@ -68,7 +76,7 @@ fn a_running_answer_is_stopped_and_told_before_the_other_session_is_there() {
     assert_eq!(client.response(&asked)["data"]["sessionFile"], json!(fresh));
     client.wait(since, |line| line["type"] == "agent_settled" && line["aborted"] == false);
     let lines_since = client.lines(since);
-    let at = |fits: &dyn Fn(&Value) -> bool| lines_since.iter().position(|line| fits(line)).unwrap();
+    let at = |fits: &dyn Fn(&Value) -> bool| lines_since.iter().position(fits).unwrap();
     let settled = at(&|line| line["type"] == "agent_settled" && line["aborted"] == true);
     let marker = at(&|line| line["id"] == json!(moved));
     let begun = at(&|line| line["type"] == "agent_start");
@@ -167,7 +175,8 @@ fn spawning(request: &Request) -> Reply {
     let tail = request.tail();
     let Some(words) = tail.strip_prefix("spawn ") else { return Reply::text("ok") };
     words.split(' ').fold(Reply::default(), |reply, word| {
-        let task = json!({"goal": format!("do {word}"), "context": ["none"], "instructions": ["go"]});
+        let task =
+            json!({"goal": format!("do {word}"), "context": ["none"], "instructions": ["go"]});
         reply.and_call("crew_spawn", json!({"subagent": "worker", "brief": word, "task": task}))
     })
 }
@@ -194,7 +203,8 @@ fn the_person_answers_closes_and_stops_subagents() {
         true if request.tail() == "the left one" => Reply::report("left it is"),
         true => {
             asked.fetch_add(1, Ordering::SeqCst);
-            let arguments = json!({"outcome": "needs_input", "report": "so far", "needs": "which?"});
+            let arguments =
+                json!({"outcome": "needs_input", "report": "so far", "needs": "which?"});
             Reply::call("crew_report", arguments)
         }
     });

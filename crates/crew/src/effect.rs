@@ -15,6 +15,7 @@ use crew_cycle::Facts;
 use crate::roster::Status;
 
 /// An output of the crew, in the order it must be carried out.
+#[expect(clippy::large_enum_variant, reason = "few in a step, and moved once")]
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Prepare a child session.

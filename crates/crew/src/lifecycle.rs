@@ -44,6 +44,13 @@ impl AbortOrigin {
     }
 }
 
+/// What `crew_spawn` asks for, checked but for the name.
+pub(crate) struct Order<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) brief: &'a str,
+    pub(crate) task: &'a Assignment,
+}
+
 /// The classes of `crew_abort` (TOOL-33).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Aborted {
@@ -59,11 +66,10 @@ impl Crew {
         now: Time,
         ids: &mut Ids,
         owner: &Owner,
-        name: &str,
-        brief: &str,
-        task: &Assignment,
+        order: &Order<'_>,
         discovery: &Discovery,
     ) -> Result<SubagentId, Refusal> {
+        let Order { name, brief, task } = *order;
         let found = discovery.definitions.iter().find(|definition| definition.name == name);
         let Some(definition) = found else {
             let available = discovery.definitions.iter().map(|known| known.name.clone()).collect();

@@ -10,6 +10,7 @@ use crew_base::time::Time;
 use crew_base::tool::{ToolDefinition, ToolOutcome};
 
 use crate::assignment::Assignment;
+use crate::lifecycle::Order;
 use crate::roster::{Crew, Owner, Refusal};
 
 /// Names of the owner tools (TOOL-1).
@@ -28,25 +29,7 @@ pub fn needs_discovery(name: &str) -> bool {
 
 /// The tools as owners see them.
 pub fn definitions() -> Vec<ToolDefinition> {
-    let text = |description: &str| json!({"type": "string", "description": description});
-    let list = |description: &str| json!({"type": "array", "items": {"type": "string"}, "description": description});
-    let id = || text("The id that `crew_spawn` returned.");
-    let task = closed(
-        json!({
-            "goal": text("What must be true at the end."),
-            "context": list("Facts the subagent cannot find in the repository: decisions, constraints, earlier findings. May be empty."),
-            "instructions": list("The concrete actions, in order; at least one. Put an approved plan here, whole or by path."),
-        }),
-        &["goal", "context", "instructions"],
-    );
-    let tool =
-        |name: &str, description: &str, properties: Value, required: &[&str]| ToolDefinition {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            parameters: Raw::of(&closed(properties, required)),
-            constrained_sampling: None,
-        };
-    vec![
+    let mut tools = vec![
         tool(
             "crew_list",
             "Lists the subagent definitions that can be spawned, with their tools and models. \
@@ -61,18 +44,38 @@ pub fn definitions() -> Vec<ToolDefinition> {
             json!({}),
             &[],
         ),
-        tool(
-            "crew_spawn",
-            "Starts a subagent in the background, in a session of its own, and returns its id at \
-             once. It knows nothing of this conversation but the task. Its result comes to you as \
-             a message when it is done.",
-            json!({
-                "subagent": text("Name of a definition, exactly as `crew_list` gives it."),
-                "brief": text("What this one is about, in a few words (under 80 characters), for people."),
-                "task": task,
-            }),
-            &["subagent", "brief", "task"],
-        ),
+        spawn_tool(),
+    ];
+    tools.extend(tools_for_open_subagents());
+    tools
+}
+
+fn spawn_tool() -> ToolDefinition {
+    let task = closed(
+        json!({
+            "goal": text("What must be true at the end."),
+            "context": list("Facts the subagent cannot find in the repository: decisions, constraints, earlier findings. May be empty."),
+            "instructions": list("The concrete actions, in order; at least one. Put an approved plan here, whole or by path."),
+        }),
+        &["goal", "context", "instructions"],
+    );
+    tool(
+        "crew_spawn",
+        "Starts a subagent in the background, in a session of its own, and returns its id at \
+         once. It knows nothing of this conversation but the task. Its result comes to you as \
+         a message when it is done.",
+        json!({
+            "subagent": text("Name of a definition, exactly as `crew_list` gives it."),
+            "brief": text("What this one is about, in a few words (under 80 characters), for people."),
+            "task": task,
+        }),
+        &["subagent", "brief", "task"],
+    )
+}
+
+fn tools_for_open_subagents() -> [ToolDefinition; 3] {
+    let id = || text("The id that `crew_spawn` returned.");
+    [
         tool(
             "crew_respond",
             "Sends a follow-up to a subagent that has reported: an answer to its question, a \
@@ -99,6 +102,23 @@ pub fn definitions() -> Vec<ToolDefinition> {
             &[],
         ),
     ]
+}
+
+fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: Raw::of(&closed(properties, required)),
+        constrained_sampling: None,
+    }
+}
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+fn list(description: &str) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": description})
 }
 
 /// The rules in an owner's system prompt (TOOL-9, TOOL-10, P-9, TERM-42).
@@ -139,12 +159,12 @@ impl Crew {
         arguments: &Raw,
         discovery: &Discovery,
     ) -> ToolOutcome {
-        let fields = match arguments.value() {
-            Value::Object(fields) => Arguments(fields),
-            _ => return refuse(&Refusal::Arguments("the arguments must be an object".to_owned())),
+        let Value::Object(fields) = arguments.value() else {
+            return refuse(&Refusal::Arguments("the arguments must be an object".to_owned()));
         };
+        let fields = Arguments(fields);
         let answer = match name {
-            "crew_list" => fields.only(&[]).map(|()| list(discovery)),
+            "crew_list" => fields.only(&[]).map(|()| found(discovery)),
             "crew_status" => fields.only(&[]).map(|()| self.status(owner)),
             "crew_spawn" => self.call_spawn(now, ids, owner, &fields, discovery),
             "crew_respond" => self.call_respond(now, owner, &fields),
@@ -181,7 +201,7 @@ impl Crew {
         let name = fields.text("subagent")?;
         let brief = fields.filled("brief")?;
         let task = Assignment::read(fields.0.get("task")).map_err(Refusal::Arguments)?;
-        let id = self.spawn(now, ids, owner, name, brief, &task, discovery)?;
+        let id = self.spawn(now, ids, owner, &Order { name, brief, task: &task }, discovery)?;
         let details = json!({"subagentId": id, "subagent": name, "brief": brief.trim()});
         Ok(good(&json!({ "subagent_id": id }), &details))
     }
@@ -239,7 +259,7 @@ impl Crew {
     }
 }
 
-fn list(discovery: &Discovery) -> ToolOutcome {
+fn found(discovery: &Discovery) -> ToolOutcome {
     let subagents: Vec<_> = discovery
         .definitions
         .iter()

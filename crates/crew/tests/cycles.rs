@@ -16,7 +16,8 @@ fn working() -> (Play, Child) {
 /// The newest result of owner `A`.
 fn result(play: &Play) -> Value {
     let results = play.customs("A", "crew-result");
-    serde_json::from_str(results.last().expect("a result was delivered")).unwrap()
+    let newest = results.last().expect("a result was delivered");
+    serde_json::from_str(newest).expect("a result is JSON")
 }
 
 // Row 35, RES-6, DEL-2; P-9: nothing leaves its JSON string.
@@ -173,10 +174,8 @@ fn a_failed_tool_does_not_make_a_good_report_an_error() {
 #[test]
 fn thoughts_alone_get_the_follow_up() {
     let (mut play, child) = working();
-    let thinking = crew_base::message::ThinkingBlock {
-        thinking: "hm".into(),
-        ..Default::default()
-    };
+    let thinking =
+        crew_base::message::ThinkingBlock { thinking: "hm".into(), ..Default::default() };
     let blocks = vec![crew_base::message::Block::Thinking(thinking)];
     play.stream(&child.session, fixtures::answer(blocks));
     assert_eq!(play.statuses("A"), ["running"]);
@@ -205,7 +204,7 @@ fn an_abort_during_preparation_disposes_of_what_opens_late() {
     assert!(play.discovers());
     let child = play.children("A").remove(0);
     play.call(&a(), &[("crew_abort", json!({"all": true}))]);
-    assert_eq!(play.closed, [child.session.clone()]);
+    assert_eq!(play.closed, std::slice::from_ref(&child.session));
     assert!(play.opens(None), "the session comes late");
     assert!(play.requests(&child.session).is_empty());
     assert_eq!(play.customs("A", "crew-abort").len(), 1);

@@ -22,8 +22,9 @@ fn away(children: usize) -> (Play, Vec<Child>) {
 fn received(play: &Play, owner: &str) -> Vec<String> {
     let results = play.customs(owner, "crew-result");
     let report = |content: &String| {
-        let value: serde_json::Value = serde_json::from_str(content).unwrap();
-        value["result"]["report"].as_str().or(value["error"].as_str()).unwrap().to_owned()
+        let value: serde_json::Value = serde_json::from_str(content).expect("a result is JSON");
+        let report = value["result"]["report"].as_str().or(value["error"].as_str());
+        report.expect("a report or an error").to_owned()
     };
     results.iter().map(report).collect()
 }

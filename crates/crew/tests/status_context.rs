@@ -94,10 +94,8 @@ fn ten_requests_bring_a_reminder_of_those_that_wait_and_ten_more_another() {
     play.say(&a(), "seen");
     requests(&mut play, 9);
     assert_eq!(reminders(&play), 1, "one request took the result in");
-    let expected = format!(
-        r#"{{"crew_reminder":[{{"subagent_id":"{}","status":"completed"}}]}}"#,
-        child.id
-    );
+    let expected =
+        format!(r#"{{"crew_reminder":[{{"subagent_id":"{}","status":"completed"}}]}}"#, child.id);
     assert_eq!(play.customs("A", "crew-reminder"), [expected]);
     requests(&mut play, 9);
     assert_eq!(reminders(&play), 1);

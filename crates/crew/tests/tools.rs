@@ -162,7 +162,8 @@ fn a_response_is_checked_message_first_then_id_then_owner() {
 fn a_response_continues_the_conversation_with_exactly_its_message() {
     let (mut play, id) = reported();
     let child = play.children("A").remove(0);
-    let result = call(&mut play, "A", "crew_respond", json!({"subagent_id": id, "message": " m\n"}));
+    let result =
+        call(&mut play, "A", "crew_respond", json!({"subagent_id": id, "message": " m\n"}));
     assert_eq!(result, json!({"subagent_id": id}));
     assert_eq!(play.statuses("A"), ["running"]);
     let asked = play.asked(&child.session);
@@ -176,8 +177,11 @@ fn done_closes_and_delivers_nothing() {
     let (mut play, id) = reported();
     let child = play.children("A").remove(0);
     let before = (play.customs("A", "crew-result"), play.requests(&child.session).len());
-    assert_eq!(call(&mut play, "A", "crew_done", json!({"subagent_id": id})), json!({"subagent_id": id}));
-    assert_eq!(play.closed, [child.session.clone()]);
+    assert_eq!(
+        call(&mut play, "A", "crew_done", json!({"subagent_id": id})),
+        json!({"subagent_id": id})
+    );
+    assert_eq!(play.closed, std::slice::from_ref(&child.session));
     assert_eq!((play.customs("A", "crew-result"), play.requests(&child.session).len()), before);
     assert!(play.customs("A", "crew-abort").is_empty());
 }

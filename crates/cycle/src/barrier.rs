@@ -40,13 +40,19 @@ enum State {
     /// Its result waits for a place.
     Finished(Value),
     /// The result was handed to the session and is not recorded yet.
-    Delivered,
+    Delivered(Value),
 }
 
 #[derive(Clone, Debug)]
 struct Wait {
     run: RunId,
     ids: Vec<String>,
+}
+
+impl State {
+    fn is_delivered(&self) -> bool {
+        matches!(self, State::Delivered(_))
+    }
 }
 
 impl Jobs {
@@ -98,13 +104,13 @@ impl Jobs {
         let mut taken = Vec::new();
         let watched: Vec<_> = self.jobs.iter().map(|job| self.is_watched(&job.id)).collect();
         for (job, is_watched) in self.jobs.iter_mut().zip(watched) {
-            if is_watched || !matches!(job.state, State::Finished(_)) {
+            if is_watched {
                 continue;
             }
-            if let State::Finished(result) = std::mem::replace(&mut job.state, State::Delivered) {
-                let text = result.to_string();
-                taken.push(Synthetic { custom_type: Some(RESULT_TYPE), text });
-            }
+            let State::Finished(result) = &job.state else { continue };
+            let (result, text) = (result.clone(), result.to_string());
+            job.state = State::Delivered(result);
+            taken.push(Synthetic { custom_type: Some(RESULT_TYPE), text });
         }
         taken
     }
@@ -115,18 +121,17 @@ impl Jobs {
         let Some(result) = Raw::parse(text) else { return false };
         let Some(id) = result.value()["job_id"].as_str().map(str::to_owned) else { return false };
         let known = self.jobs.len();
-        self.jobs.retain(|job| job.id != id || job.state != State::Delivered);
+        self.jobs.retain(|job| job.id != id || !job.state.is_delivered());
         self.jobs.len() < known
     }
 
-    /// Results that were handed over and will never be recorded wait again.
-    pub fn returned(&mut self, text: &str) {
-        let Some(result) = Raw::parse(text).map(|raw| raw.value()) else { return };
-        let Some(id) = result["job_id"].as_str().map(str::to_owned) else { return };
-        let delivered =
-            self.jobs.iter_mut().find(|job| job.id == id && job.state == State::Delivered);
-        if let Some(job) = delivered {
-            job.state = State::Finished(result);
+    /// The child is idle: results that were handed over and were not recorded
+    /// wait again, so that none holds the end back for ever.
+    pub fn take_back(&mut self) {
+        for job in &mut self.jobs {
+            if let State::Delivered(result) = &job.state {
+                job.state = State::Finished(result.clone());
+            }
         }
     }
 
@@ -142,7 +147,7 @@ impl Jobs {
     }
 
     fn wait_ids(&self, arguments: &Value) -> Result<Vec<String>, String> {
-        let waitable = || self.jobs.iter().filter(|job| job.state != State::Delivered);
+        let waitable = || self.jobs.iter().filter(|job| !job.state.is_delivered());
         let Some(given) = arguments.get("job_ids").filter(|given| !given.is_null()) else {
             return Ok(waitable().map(|job| job.id.clone()).collect());
         };
@@ -185,7 +190,7 @@ impl Jobs {
                 .filter_map(|id| self.jobs.iter().find(|job| job.id == *id))
                 .filter_map(|job| match &job.state {
                     State::Finished(result) => Some(result.clone()),
-                    State::Running | State::Delivered => None,
+                    State::Running | State::Delivered(_) => None,
                 })
                 .collect();
             self.jobs.retain(|job| {
@@ -280,7 +285,7 @@ mod tests {
         jobs.started("a", "x");
         jobs.finished("a", Some(0), "A");
         let text = jobs.deliver().remove(0).text;
-        jobs.returned(&text);
+        jobs.take_back();
         assert!(jobs.has_results());
         assert_eq!(jobs.deliver()[0].text, text);
     }

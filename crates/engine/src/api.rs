@@ -78,6 +78,7 @@ pub enum Command {
 }
 
 /// What faces are told, in order.
+#[expect(clippy::large_enum_variant, reason = "moved once to each face")]
 #[derive(Clone, Debug)]
 pub enum Update {
     /// The one answer to a command.

@@ -12,6 +12,7 @@ use crate::api::{Command, CommandId};
 
 /// One event. Those of a session or run that the engine no longer knows are
 /// late and dropped.
+#[expect(clippy::large_enum_variant, reason = "moved once into the engine")]
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A face asks for something.

@@ -217,7 +217,7 @@ fn aborting_a_subagent_cancels_its_compaction_and_prompts_it_no_more() {
     let requests = play.requests(&child.session).len();
     assert_eq!(play.command(abort_crew("A")), Ok(()));
     assert_eq!(play.requests(&child.session).len(), requests);
-    assert_eq!(play.closed, [child.session.clone()]);
+    assert_eq!(play.closed, std::slice::from_ref(&child.session));
     let kinds = play.entries(&child.session).iter().map(|entry| entry.body.kind());
     assert!(kinds.into_iter().all(|kind| kind != "compaction"));
 }

@@ -310,7 +310,10 @@ fn commands_for_a_session_that_is_busy_or_not_shown_are_refused() {
     assert_eq!(play.open("B", None), Ok(()));
     assert_eq!(play.detach("A"), Err(Refusal::NotAttached));
     assert_eq!(play.engine.attached(), Some(&SessionId::from("B")));
-    assert_eq!(play.command(crew_testkit::play::abort_crew("nobody")), Err(Refusal::UnknownSession));
+    assert_eq!(
+        play.command(crew_testkit::play::abort_crew("nobody")),
+        Err(Refusal::UnknownSession)
+    );
 }
 
 // product.md P-6: rest is told once all is quiet, also after a failed write.
@@ -377,10 +380,8 @@ fn what_the_person_answers_is_told_to_the_owner() {
 fn repeated_and_unknown_endings_are_dropped() {
     let mut play = Play::default();
     let child = play.spawn("A", &["x"]).remove(0);
-    let repeated = Event::SessionOpened {
-        session: child.session.clone(),
-        result: Err("again".to_owned()),
-    };
+    let repeated =
+        Event::SessionOpened { session: child.session.clone(), result: Err("again".to_owned()) };
     play.event(repeated);
     play.event(Event::ToolEnded {
         session: SessionId::from("nobody"),

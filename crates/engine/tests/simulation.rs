@@ -9,13 +9,14 @@ const THREADS: u64 = 4;
 
 #[test]
 fn every_interleaving_keeps_the_invariants() {
-    let threads: Vec<_> = (0..THREADS)
-        .map(|thread| std::thread::spawn(move || run(thread * SEEDS..(thread + 1) * SEEDS)))
-        .collect();
     let mut total = sim::Summary::default();
-    for thread in threads {
-        total.add(&thread.join().expect("the simulation does not panic"));
-    }
+    std::thread::scope(|scope| {
+        let start = |thread: u64| scope.spawn(move || run(thread * SEEDS..(thread + 1) * SEEDS));
+        let threads: Vec<_> = (0..THREADS).map(start).collect();
+        for thread in threads {
+            total.add(&thread.join().expect("the simulation does not panic"));
+        }
+    });
     // That it did what it is for: work, faults and ends in the middle.
     assert!(total.spawned > 4 * SEEDS && total.delivered > 4 * SEEDS, "{total}");
     assert!(total.faults > SEEDS && total.quits > SEEDS / 2, "{total}");

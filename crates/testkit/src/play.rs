@@ -372,7 +372,7 @@ impl Play {
             }
             _ => None,
         };
-        entries.filter_map(text).last().unwrap_or_default()
+        entries.filter_map(text).next_back().unwrap_or_default()
     }
 
     /// The newest entry of a custom type in a session.

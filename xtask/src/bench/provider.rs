@@ -5,15 +5,16 @@
 //! Must stay cheap: it shares the machine with the program that is measured,
 //! so bodies are searched, never parsed. One thread for each connection.
 
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::io::{self, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::http::{HttpRequest, Listener, chunk};
 use crate::run::Outcome;
 
 /// A request as the script sees it.
@@ -59,13 +60,12 @@ pub(crate) type Script = dyn Fn(&Request) -> Reply + Send + Sync;
 
 /// A running server; it stops when dropped.
 pub(crate) struct Provider {
-    port: u16,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
 struct Shared {
     script: Box<Script>,
-    stop: AtomicBool,
     count: AtomicUsize,
     exchanges: Mutex<Vec<Exchange>>,
 }
@@ -73,23 +73,22 @@ struct Shared {
 impl Provider {
     /// Starts a server on a free port of loopback.
     pub(crate) fn start(script: Box<Script>) -> Outcome<Self> {
-        let failed = |error: io::Error| format!("cannot start the fake provider: {error}");
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-        let port = listener.local_addr().map_err(failed)?.port();
         let shared = Arc::new(Shared {
             script,
-            stop: AtomicBool::new(false),
             count: AtomicUsize::new(0),
             exchanges: Mutex::new(Vec::new()),
         });
-        let accepting = Arc::clone(&shared);
-        thread::spawn(move || accept(&listener, &accepting));
-        Ok(Self { port, shared })
+        let serving = Arc::clone(&shared);
+        let listener = Listener::start(move |stream| {
+            // A connection that ends in the middle is the client's business.
+            let _ = serve(stream, &serving);
+        })?;
+        Ok(Self { listener, shared })
     }
 
     /// Returns the base URL.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}:{}", Ipv4Addr::LOCALHOST, self.port)
+        self.listener.url()
     }
 
     /// Takes all exchanges so far, in order of arrival.
@@ -97,15 +96,6 @@ impl Provider {
         let mut taken = std::mem::take(&mut *self.shared.lock());
         taken.sort_by_key(|exchange| exchange.arrived);
         taken
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        // Wakes the accepting thread, which then sees the flag; when the
-        // connection fails, it has ended already.
-        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
 }
 
@@ -140,24 +130,11 @@ impl Shared {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    for stream in listener.incoming() {
-        if shared.stop.load(Ordering::Relaxed) {
-            return;
-        }
-        let Ok(stream) = stream else { continue };
-        let shared = Arc::clone(shared);
-        let builder = thread::Builder::new().stack_size(STACK_BYTES);
-        // A connection that ends in the middle is the client's business.
-        let _ = builder.spawn(move || serve(stream, &shared));
-    }
-}
-
 fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::with_capacity(READ_BYTES, stream.try_clone()?);
     let mut writer = stream;
-    while let Some(body) = read_request(&mut reader)? {
+    while let Some(HttpRequest { body, .. }) = HttpRequest::read(&mut reader)? {
         let request = Request {
             arrived: Instant::now(),
             child: has(&body, b"\"name\":\"crew_report\"")
@@ -176,49 +153,6 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
         shared.sent(index);
     }
     Ok(())
-}
-
-/// Reads one request and returns its body; `None` at the end of the stream.
-fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
-    let (mut length, mut chunked, mut line) = (0, false, String::new());
-    if reader.read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        let header = line.trim().to_ascii_lowercase();
-        if header.is_empty() {
-            break;
-        }
-        if let Some(value) = header.strip_prefix("content-length:") {
-            length = value.trim().parse().map_err(io::Error::other)?;
-        }
-        chunked |= header.starts_with("transfer-encoding:") && header.contains("chunked");
-    }
-    if chunked {
-        return read_chunks(reader).map(Some);
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    Ok(Some(body))
-}
-
-fn read_chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
-    let (mut body, mut line) = (Vec::new(), String::new());
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        let length = usize::from_str_radix(line.trim(), 16).map_err(io::Error::other)?;
-        let start = body.len();
-        body.resize(start + length, 0);
-        reader.read_exact(&mut body[start..])?;
-        line.clear();
-        reader.read_line(&mut line)?;
-        if length == 0 {
-            return Ok(body);
-        }
-    }
 }
 
 /// Renders a whole HTTP answer, one chunk for each event.
@@ -275,8 +209,7 @@ fn render(number: usize, blocks: &[Block]) -> Vec<u8> {
 }
 
 fn event(out: &mut Vec<u8>, name: &str, data: &Value) {
-    let text = format!("event: {name}\ndata: {data}\n\n");
-    out.extend_from_slice(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes());
+    out.extend_from_slice(&chunk(&format!("event: {name}\ndata: {data}\n\n")));
 }
 
 /// Says whether the bytes hold the needle.
@@ -314,7 +247,6 @@ fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     None
 }
 
-const STACK_BYTES: usize = 256 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -325,7 +257,7 @@ mod tests {
 
     /// Sends one raw request and returns the raw answer.
     fn exchange(provider: &Provider, body: &str) -> String {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, provider.port)).unwrap();
+        let mut stream = TcpStream::connect(provider.listener.address()).unwrap();
         let head = format!("POST /v1/messages HTTP/1.1\r\ncontent-length: {}\r\n\r\n", body.len());
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
         let mut answer = Vec::new();
@@ -356,14 +288,6 @@ mod tests {
         let numbers: Vec<_> =
             provider.take().iter().map(|exchange| (exchange.child, exchange.number)).collect();
         assert_eq!(numbers, [(false, None), (true, Some(42))]);
-    }
-
-    #[test]
-    fn chunked_requests_are_read_too() {
-        let raw = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
-        let mut reader = BufReader::new(&raw[..]);
-        assert_eq!(read_request(&mut reader).unwrap(), Some(b"abcde".to_vec()));
-        assert_eq!(read_request(&mut reader).unwrap(), None);
     }
 
     #[test]

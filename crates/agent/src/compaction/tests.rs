@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crew_base::id::CallId;
 use crew_base::message::{
-    AssistantMessage, Block, Content, CustomMessage, StopReason, SystemMessage, ToolCall,
-    ToolResultMessage,
+    AssistantMessage, Block, Content, CustomMessage, SystemMessage, ToolCall, ToolResultMessage,
 };
 use crew_base::model::{Api, ModelSpec, Rates};
 use crew_base::time::Time;

@@ -12,7 +12,7 @@ use super::{Agent, Step};
 use crate::answer::Answer;
 use crate::effect::{Effect, Update};
 use crate::phase::{Backoff, Phase, Stream, TurnEnd};
-use crate::retry;
+use crate::retry::{self, Resend};
 
 impl Agent {
     pub(super) fn model_events(
@@ -90,15 +90,41 @@ impl Agent {
         self.run_tools(step, message);
     }
 
-    fn failed(&mut self, step: &mut Step<'_>, error: ModelError) {
+    fn failed(&mut self, step: &mut Step<'_>, mut error: ModelError) {
         let Some(mut stream) = self.take_stream() else {
             return;
         };
+        if !stream.announced {
+            match self.settings.retry.resend(stream.resends, &error, step.ids) {
+                Resend::No => {}
+                Resend::TooLong(text) => error.message = text,
+                Resend::After(delay_ms) => {
+                    stream.resend_at = Some(step.now + delay_ms);
+                    self.phase = Phase::Streaming(stream);
+                    return;
+                }
+            }
+        }
         stream.announce(step);
         let mut message = stream.answer.broken(step.now, StopReason::Error, error.message.clone());
         message.raw_stop_reason.clone_from(&error.raw_stop_reason);
         let message = self.store(step, message);
         self.after_failure(step, message, &error);
+    }
+
+    /// Sends the request once more (`host.md` 3.6.9).
+    pub(super) fn send_again(&mut self, step: &mut Step<'_>) {
+        let Some(mut stream) = self.take_stream() else {
+            return;
+        };
+        let Some(model) = self.model.clone() else {
+            self.phase = Phase::Streaming(stream);
+            return;
+        };
+        stream.run = self.send(step, model);
+        stream.resends += 1;
+        stream.resend_at = None;
+        self.phase = Phase::Streaming(stream);
     }
 
     pub(super) fn abort_stream(&mut self, step: &mut Step<'_>, mut stream: Stream) {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crew_base::entry::EntryBody;
-use crew_base::id::{EntryId, RunId};
+use crew_base::id::RunId;
 use crew_base::message::{AssistantMessage, Content, Message, StopReason, SystemMessage, Usage};
 use crew_base::model::{
     CacheRetention, ModelError, ModelEvent, ModelRequest, ModelSpec, ToolChoice,
@@ -37,7 +37,7 @@ pub(super) struct Manual {
 }
 
 /// How a compaction ended.
-enum End {
+pub(super) enum End {
     Done { result: Box<CompactionResult> },
     Failed { error: String },
     Aborted,
@@ -449,7 +449,7 @@ fn flaw(message: &AssistantMessage, text: &str) -> Option<String> {
     Some(why.to_owned())
 }
 
-fn tell_end(step: &mut Step<'_>, reason: CompactionReason, end: &End, will_retry: bool) {
+pub(super) fn tell_end(step: &mut Step<'_>, reason: CompactionReason, end: &End, will_retry: bool) {
     let (result, error) = match end {
         End::Done { result } => (Some(result.as_ref().clone()), None),
         End::Failed { error } => (None, Some(error.clone())),
@@ -457,23 +457,4 @@ fn tell_end(step: &mut Step<'_>, reason: CompactionReason, end: &End, will_retry
     };
     let aborted = matches!(end, End::Aborted);
     step.update(Update::CompactionEnd { reason, result, aborted, will_retry, error });
-}
-
-impl Agent {
-    /// Tells that an overflow came back after a recovery (3.8.5).
-    pub(super) fn tell_overflow_again(&self, step: &mut Step<'_>) {
-        let error = "the context is still too long after it was compacted; \
-                     start a new session or use a model with a larger window"
-            .to_owned();
-        tell_end(step, CompactionReason::Overflow, &End::Failed { error }, false);
-    }
-
-    /// Compacts because a failed attempt found too little room, then asks
-    /// again (3.8.5). The attempt and its results are the newest `count`
-    /// messages.
-    pub(super) fn plan_recovery(&self, count: usize) -> Option<(Plan, Vec<EntryId>)> {
-        let omitted = self.record.newest_entries(count);
-        let keep = self.settings.compaction.keep_recent_tokens;
-        self.record.plan(keep, &omitted).ok().map(|plan| (plan, omitted))
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crew_base::message::SharedMessage;
 use crew_base::model::ModelError;
 
-use super::compacting::{Due, is_of};
+use super::compacting::{Due, End, is_of, tell_end};
 use super::{Agent, Step};
 use crate::compaction::CompactionReason;
 use crate::effect::Update;
@@ -69,12 +69,15 @@ impl Agent {
         }
         if self.recovered {
             self.gave_up = true;
-            self.tell_overflow_again(step);
+            let error = "the context is still too long after it was compacted; \
+                         start a new session or use a model with a larger window"
+                .to_owned();
+            tell_end(step, CompactionReason::Overflow, &End::Failed { error }, false);
             return Recovery::Exhausted;
         }
-        let Some((plan, omitted)) = self.plan_recovery(1 + results.len()) else {
-            return Recovery::NotNeeded;
-        };
+        let omitted = self.record.newest_entries(1 + results.len());
+        let keep = self.settings.compaction.keep_recent_tokens;
+        let Ok(plan) = self.record.plan(keep, &omitted) else { return Recovery::NotNeeded };
         self.recovered = true;
         let (message, results) = (Arc::clone(answer), results.to_vec());
         step.update(Update::TurnEnd { message, results });

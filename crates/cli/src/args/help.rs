@@ -27,7 +27,7 @@ Session
   --no-session               keep nothing
   -n, --name NAME            name a new session
   -r, --resume               choose a session (not built yet)
-  --fork PATH|ID             start from a copy (not built yet)
+  --fork PATH|ID             go on with a copy of this session, in this directory
   --export FILE [OUT]        write a session as a page (not built yet)
 
 Tools and prompt

@@ -95,11 +95,7 @@ fn face(args: &Args, terminals: Terminals) -> Result<Face, UsageError> {
 }
 
 fn refuse_later_options(args: &Args) -> Result<(), Error> {
-    let later = [
-        (args.export.is_some(), "--export"),
-        (args.fork.is_some(), "--fork"),
-        (args.resume, "--resume"),
-    ];
+    let later = [(args.export.is_some(), "--export"), (args.resume, "--resume")];
     match later.iter().find(|(given, _)| *given) {
         Some((_, option)) => Err(Error::NotBuilt((*option).to_owned())),
         None => Ok(()),
@@ -163,11 +159,29 @@ fn options(args: Args, sorted: Sorted) -> Result<Options, UsageError> {
 /// Which session, by the precedence of `host.md` 6.3.4; what 6.3.3 excludes is
 /// an error.
 fn session_choice(args: &Args) -> Result<SessionChoice, UsageError> {
+    let others = [
+        (args.session.is_some(), "--session"),
+        (args.continues, "--continue"),
+        (args.no_session, "--no-session"),
+    ];
+    let excluded = |option, others: &[(bool, &'static str)]| {
+        let other = others.iter().find(|(given, _)| *given);
+        other.map_or(Ok(()), |(_, other)| Err(UsageError::Conflict(option, other)))
+    };
     if args.session_id.is_some() {
-        let others = [(args.session.is_some(), "--session"), (args.continues, "--continue")];
-        if let Some((_, other)) = others.iter().find(|(given, _)| *given) {
-            return Err(UsageError::Conflict("--session-id", other));
-        }
+        excluded("--session-id", &others[..2])?;
+    }
+    if let Some(id) = args.session_id.as_ref().filter(|id| !is_session_id(id)) {
+        return Err(UsageError::BadValue {
+            option: "--session-id",
+            expected: "letters, digits and . _ - between them",
+            value: id.clone(),
+        });
+    }
+    if let Some(source) = &args.fork {
+        excluded("--fork", &others)?;
+        let (source, id) = (source.clone(), args.session_id.clone());
+        return Ok(SessionChoice::Fork { source, id });
     }
     if args.no_session {
         return Ok(SessionChoice::Memory);
@@ -178,15 +192,7 @@ fn session_choice(args: &Args) -> Result<SessionChoice, UsageError> {
     if args.continues {
         return Ok(SessionChoice::Latest);
     }
-    match &args.session_id {
-        None => Ok(SessionChoice::New),
-        Some(id) if is_session_id(id) => Ok(SessionChoice::Id(id.clone())),
-        Some(id) => Err(UsageError::BadValue {
-            option: "--session-id",
-            expected: "letters, digits and . _ - between them",
-            value: id.clone(),
-        }),
-    }
+    Ok(args.session_id.clone().map_or(SessionChoice::New, SessionChoice::Id))
 }
 
 /// `--tools` is a list of names and patterns, or of changes (`host.md` 6.2.2).
@@ -292,7 +298,7 @@ mod tests {
         check(PIPED, "demo --nope", "error");
         check(PIPED, "x demo", "print");
         check(PIPED, "install x", "later");
-        check(PIPED, "--fork x y", "later");
+        check(PIPED, "--export x", "later");
         check(PIPED, "-r", "later");
     }
 
@@ -307,6 +313,9 @@ mod tests {
         check("--api-key k x", "--model");
         check("--session-id a --session b x", "exclude");
         check("--session-id a -c x", "exclude");
+        check("--fork a -c x", "exclude");
+        check("--fork a --session b x", "exclude");
+        check("--fork a --no-session x", "exclude");
         check("--session-id -a x", "--session-id");
         check("-a -na x", "exclude");
         check("-t read,+ls x", "+");
@@ -328,11 +337,18 @@ mod tests {
         check("--session s -c x", SessionChoice::Named("s".into()));
         check("--no-session --session s x", SessionChoice::Memory);
         check("--session-id a.b x", SessionChoice::Id("a.b".into()));
+        let fork = |id: Option<&str>| SessionChoice::Fork {
+            source: "s".into(),
+            id: id.map(str::to_owned),
+        };
+        check("--fork s x", fork(None));
+        check("--fork s --session-id a x", fork(Some("a")));
     }
 
     #[test]
     fn lists_and_numbers_are_read() {
-        let got = options("-t read,crew_* -xt a,,b --models x/*,y --crew-wait 1.5 --thinking silly m n");
+        let got =
+            options("-t read,crew_* -xt a,,b --models x/*,y --crew-wait 1.5 --thinking silly m n");
         assert_eq!(got.tools.only, Some(vec!["read".to_owned(), "crew_*".to_owned()]));
         assert_eq!(got.tools.exclude, ["a", "b"]);
         assert_eq!(got.models, Some(vec!["x/*".to_owned(), "y".to_owned()]));

@@ -112,7 +112,8 @@ pub(super) fn sort(words: Vec<String>, table: &Table) -> Result<Sorted, UsageErr
             (Some(Arity::None), Some(_)) => return Err(UsageError::UnexpectedValue(word)),
             (Some(Arity::None), None) => {
                 if name == "print"
-                    && let Some(prompt) = words.next_if(|next| is_free(next) || next.starts_with("---"))
+                    && let Some(prompt) =
+                        words.next_if(|next| is_free(next) || next.starts_with("---"))
                 {
                     sorted.messages.push(prompt);
                 }
@@ -172,7 +173,13 @@ mod tests {
         check("-p ---x y", "--print", "---x y", "", "");
         check("-p -c hi", "--print --continue", "hi", "", "");
         check("-p @f", "--print", "", "@f", "");
-        check("-nt -nbt -xt bash", "--no-tools --no-builtin-tools --exclude-tools=bash", "", "", "");
+        check(
+            "-nt -nbt -xt bash",
+            "--no-tools --no-builtin-tools --exclude-tools=bash",
+            "",
+            "",
+            "",
+        );
         check("-t -bash,+ls x", "--tools=-bash,+ls", "x", "", "");
         check("--tools=read", "--tools=read", "", "", "");
         check("--model m --name a", "--model=m --name=a", "", "", "");

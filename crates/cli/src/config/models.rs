@@ -37,15 +37,10 @@ pub(crate) fn wish(
         None => credentials.is_configured(provider),
     };
     if let Some(text) = &options.model {
-        let query = Query {
-            text,
-            provider: options.provider.as_deref(),
-            thinking: options.thinking,
-        };
-        let selected = resolve_model(query, catalog, &usable).map_err(|error| Error::Model {
-            near: near(&error, catalog),
-            error,
-        })?;
+        let query =
+            Query { text, provider: options.provider.as_deref(), thinking: options.thinking };
+        let selected = resolve_model(query, catalog, &usable)
+            .map_err(|error| Error::Model { near: near(&error, catalog), error })?;
         if let Some(key) = key {
             credentials.give_key(&selected.model.provider, &key.0);
             wish.model = Some(selected.model.reference());

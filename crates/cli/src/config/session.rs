@@ -1,19 +1,20 @@
 //! Which session a run works in, and in which directory (`host.md` 2.3, 6.3).
 //!
-//! Reads headers only; opening is the runtime's.
+//! Reads headers only, and copies for `--fork`; opening is the runtime's.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crew_base::entry::Header;
-use crew_base::id::SessionId;
+use crew_base::entry::{Header, HeaderKind, SESSION_VERSION};
+use crew_base::id::{Ids, SessionId};
 use crew_base::limits::SESSION_LINE_BYTES_MAX;
 use crew_engine::Source;
 use crew_runtime::SessionPlace;
 use crew_store::error::Error as StoreError;
 use crew_store::listing::{self, Found};
 use crew_store::paths::SessionFolder;
+use crew_store::session::copy::copy_all;
 
 use super::Place;
 use crate::args::{Options, SessionChoice};
@@ -71,6 +72,7 @@ pub(crate) fn choose(
             found
         }
         SessionChoice::Named(text) => Some(named(text, place, &folder)?),
+        SessionChoice::Fork { source, id } => Some(fork(source, id.as_deref(), place, &folder)?),
     };
     let Some(path) = path else {
         return Ok(new(None, SessionPlace::Folder(folder)));
@@ -88,6 +90,34 @@ fn named(text: &str, place: &Place, folder: &SessionFolder) -> Result<PathBuf, E
         Found::Elsewhere { path, cwd } => Err(Error::SessionElsewhere { path, cwd }),
         Found::Nothing => Err(Error::NoSuchSession(text.to_owned())),
     }
+}
+
+/// Copies a session of any directory into this one (`host.md` 2.8.7, 6.3.3).
+fn fork(
+    source: &str,
+    id: Option<&str>,
+    place: &Place,
+    folder: &SessionFolder,
+) -> Result<PathBuf, Error> {
+    let path = match listing::find(source, folder, &place.cwd, place.home.as_deref()) {
+        Found::Path(path) | Found::Here(path) | Found::Elsewhere { path, .. } => path,
+        Found::Nothing => return Err(Error::NoSuchSession(source.to_owned())),
+    };
+    if let Some(known) = id.and_then(|id| listing::by_exact_id(id, folder, &place.cwd)) {
+        return Err(StoreError::Exists { path: known }.into());
+    }
+    let now = crew_runtime::clock::now();
+    let header = Header {
+        kind: HeaderKind::Session,
+        version: SESSION_VERSION,
+        id: id.map_or_else(|| Ids::new(crate::wiring::seed()).session(now), SessionId::new),
+        timestamp: now.iso(),
+        cwd: place.cwd.to_string_lossy().into_owned(),
+        parent_session: Some(path.to_string_lossy().into_owned()),
+    };
+    let target = folder.file(&header);
+    copy_all(&path, header, &target)?;
+    Ok(target)
 }
 
 /// A session by its file, which may be missing or empty: then it is made there
@@ -229,9 +259,7 @@ mod tests {
         // host.md 2.2.5
         let world = World::new();
         let path = world.root.path().join("x.jsonl");
-        let choose = || {
-            world.choose(SessionChoice::Named(path.to_string_lossy().into_owned()))
-        };
+        let choose = || world.choose(SessionChoice::Named(path.to_string_lossy().into_owned()));
         let made = choose().unwrap();
         assert!(made.session.is_none() && matches!(made.source, Source::File(_)));
         std::fs::write(&path, "").unwrap();

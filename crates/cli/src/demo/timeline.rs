@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use crew_base::message::StopReason;
 use crew_base::text::{excerpt, sanitise_inline};
 use crew_crew::activity::target;
-use crew_engine::api::{
-    CrewUpdate, SessionUpdate, Status, Update, UpdateKind, is_owner_tool,
-};
+use crew_engine::api::{CrewUpdate, SessionUpdate, Status, Update, UpdateKind, is_owner_tool};
 use crew_runtime::Notice;
 
 use crate::config::models;
@@ -141,7 +139,9 @@ impl Timeline {
             UpdateKind::Closed => self.line(self.start.elapsed(), &child, "closed"),
             UpdateKind::Spawned => self.now(&child, &format!("started: {}", update.brief)),
             UpdateKind::Responded => self.now(&child, "goes on with the answer"),
-            UpdateKind::Activity { tool, target } => self.now(&child, &format!("> {tool} {target}")),
+            UpdateKind::Activity { tool, target } => {
+                self.now(&child, &format!("> {tool} {target}"))
+            }
             UpdateKind::Settled { text, .. } => {
                 let lead = match update.status {
                     Status::Completed => "reports",
@@ -239,7 +239,11 @@ fn wrapped(text: &str, columns: usize, lines_max: usize) -> Vec<String> {
         lines.push(rest[..end].to_owned());
         rest = rest[end..].trim_start();
     }
-    lines.push(if rest.chars().count() > columns { excerpt(rest, columns - 1) } else { rest.to_owned() });
+    lines.push(if rest.chars().count() > columns {
+        excerpt(rest, columns - 1)
+    } else {
+        rest.to_owned()
+    });
     lines
 }
 

@@ -43,7 +43,10 @@ pub(super) async fn read(word: &str, config: &Config, wired: &Wired) -> Result<A
         let image = outcome.content.into_iter().find(|block| matches!(block, Block::Image(_)));
         if image.is_some() || text.starts_with(IMAGE_LEAD) {
             let notes: String = text.lines().filter(|line| line.starts_with('[')).collect();
-            return Ok(Attachment { text: format!("<file name=\"{name}\">{notes}</file>\n"), image });
+            return Ok(Attachment {
+                text: format!("<file name=\"{name}\">{notes}</file>\n"),
+                image,
+            });
         }
     }
     let content = String::from_utf8_lossy(&bytes);

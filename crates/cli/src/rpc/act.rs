@@ -247,7 +247,8 @@ impl Face {
         let Some(next) = next else { return Ok(Sent::Nothing) };
         let (shown, is_scoped) = (catalog.model_json(&next.model), next.is_scoped);
         self.use_model(ticket, &state, next.model, next.thinking, |level| {
-            value!({"model": shown, "thinkingLevel": level.word(), "isScoped": is_scoped}).to_string()
+            value!({"model": shown, "thinkingLevel": level.word(), "isScoped": is_scoped})
+                .to_string()
         });
         Ok(Sent::Command)
     }

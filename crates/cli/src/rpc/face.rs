@@ -159,19 +159,17 @@ pub(super) struct Start {
 /// code (`host.md` 7.1.4).
 pub(super) async fn serve(start: Start) -> Result<u8, Error> {
     let (done, mut all_done) = mpsc::unbounded_channel();
-    let Start { handle, updates, config, options, scope, ids, session, source, .. } = start;
-    let (mut signals, mut lines, writer) = (start.signals, start.lines, start.writer);
-    let open = EngineCommand::Open { session: session.clone(), source, adopts: None };
+    let Start { session, source, mut signals, mut lines, writer, .. } = start;
     let mut face = Face {
-        cwd: config.place.cwd.clone(),
-        modes: Modes::of(&config.settings),
-        waiting: BTreeMap::from([(handle.send(open), Waiting::Start)]),
-        handle,
-        updates,
-        config,
-        options,
-        scope,
-        ids,
+        cwd: start.config.place.cwd.clone(),
+        modes: Modes::of(&start.config.settings),
+        waiting: BTreeMap::new(),
+        handle: start.handle,
+        updates: start.updates,
+        config: start.config,
+        options: start.options,
+        scope: start.scope,
+        ids: start.ids,
         session,
         done,
         out: Outbox::default(),
@@ -186,6 +184,8 @@ pub(super) async fn serve(start: Start) -> Result<u8, Error> {
         state: State::Opening,
         failure: None,
     };
+    let open = EngineCommand::Open { session: face.session.clone(), source, adopts: None };
+    face.send(open, Waiting::Start);
     let shell_news = Arc::clone(&face.shell_news);
     let (mut input_ended, mut closed) = (None, false);
     loop {
@@ -194,27 +194,17 @@ pub(super) async fn serve(start: Start) -> Result<u8, Error> {
         tokio::select! {
             Some(stop) = signals.next() => face.end(stop.exit_code()),
             permit = writer.room(), if !closed && !face.out.is_empty() => match permit {
-                Some(permit) => {
-                    if let Some(line) = face.out.take() {
-                        permit.send(line);
-                    }
-                }
+                Some(permit) => face.write(permit),
                 None => {
                     closed = true;
-                    // At an end of another kind nobody misses the rest.
-                    if !face.is_ending() {
-                        face.end(1);
-                    }
+                    face.output_closed();
                 }
             },
             notice = face.updates.next(), if has_room => match notice {
                 Some(notice) => face.notice(notice),
                 None => break,
             },
-            Some(done) = all_done.recv() => match done {
-                Done::Shell(end) => face.shell_ended(end),
-                Done::Reply(ticket, reply) => face.reply(&ticket, reply),
-            },
+            Some(done) = all_done.recv() => face.finished(done),
             () = shell_news.notified(), if has_room => face.show_shells(),
             line = lines.lines.recv(), if face.takes_lines() => match line {
                 Some(line) => face.line(line).await,
@@ -245,6 +235,26 @@ impl Face {
         self.state = State::Ending(code);
         self.shells.iter().for_each(Shell::release);
         self.handle.send(EngineCommand::Quit);
+    }
+
+    fn write(&mut self, room: mpsc::Permit<'_, String>) {
+        if let Some(line) = self.out.take() {
+            room.send(line);
+        }
+    }
+
+    /// The client is gone; at an end of another kind nobody misses the rest.
+    fn output_closed(&mut self) {
+        if !self.is_ending() {
+            self.end(1);
+        }
+    }
+
+    fn finished(&mut self, done: Done) {
+        match done {
+            Done::Shell(end) => self.shell_ended(end),
+            Done::Reply(ticket, reply) => self.reply(&ticket, reply),
+        }
     }
 
     fn is_ending(&self) -> bool {

@@ -99,8 +99,8 @@ impl Face {
         let moved = MOVED.to_owned();
         Ok(Some(match target {
             Target::New { parent } => {
-                let source = parent
-                    .map_or(Source::New { name: None }, |parent| Source::Under { parent });
+                let source =
+                    parent.map_or(Source::New { name: None }, |parent| Source::Under { parent });
                 let session = self.ids.session(crew_runtime::clock::now());
                 Plan { session, source, adopts: false, data: moved }
             }

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::output::Product;
 
 /// Lines handed to the thread ahead of the one being written.
-const LINES_HANDED_MAX: usize = 64;
+const LINES_HANDED_MAX: usize = 16;
 
 /// Lines that wait for the writer.
 #[derive(Default)]

@@ -83,7 +83,9 @@ pub(super) enum Look {
     Levels,
     Stats,
     ForkMessages,
-    Entries { since: Option<String> },
+    Entries {
+        since: Option<String>,
+    },
     Tree,
     LastText,
     Commands,
@@ -152,9 +154,7 @@ fn command(kind: &str, fields: &Fields<'_>) -> Result<Option<Command>, String> {
         "steer" => Command::Queue(fields.typed()?, Queue::Steer),
         "follow_up" => Command::Queue(fields.typed()?, Queue::FollowUp),
         "abort" => Command::Abort,
-        "compact" => {
-            Command::Compact { instructions: fields.optional_text("customInstructions")? }
-        }
+        "compact" => Command::Compact { instructions: fields.optional_text("customInstructions")? },
         "bash" => Command::Bash {
             command: fields.text("command")?,
             exclude: fields.optional_flag("excludeFromContext")?,

@@ -218,31 +218,13 @@ impl Wire {
                 }
                 Event::MessageStart { message }
             }
-            SessionUpdate::MessageUpdate { event, usage } => Event::MessageUpdate {
-                usage,
-                assistant_message_event: self.answer_event(event)?,
-            },
+            SessionUpdate::MessageUpdate { event, usage } => {
+                Event::MessageUpdate { usage, assistant_message_event: self.answer_event(event)? }
+            }
             SessionUpdate::MessageEnd(message) => Event::MessageEnd { message },
-            SessionUpdate::ToolStart { call, name, arguments } => {
-                Event::ToolExecutionStart { tool_call_id: call, tool_name: name, args: arguments }
-            }
-            SessionUpdate::ToolProgress { call, name, arguments, progress } => {
-                Event::ToolExecutionUpdate {
-                    tool_call_id: call,
-                    tool_name: name,
-                    args: arguments,
-                    partial_result: ToolResult::of_progress(progress),
-                }
-            }
-            SessionUpdate::ToolEnd { call, name, outcome, duration_ms } => {
-                Event::ToolExecutionEnd {
-                    tool_call_id: call,
-                    tool_name: name,
-                    result: ToolResult::of_outcome(outcome),
-                    is_error: outcome.is_error,
-                    duration_ms: *duration_ms,
-                }
-            }
+            SessionUpdate::ToolStart { .. }
+            | SessionUpdate::ToolProgress { .. }
+            | SessionUpdate::ToolEnd { .. } => tool_event(update)?,
             SessionUpdate::TurnEnd { message, results } => {
                 Event::TurnEnd { message, tool_results: results }
             }
@@ -266,31 +248,11 @@ impl Wire {
                 attempt: *attempt,
                 final_error: final_error.as_deref(),
             },
-            SessionUpdate::CompactionStart { reason } => {
-                Event::CompactionStart { reason: reason.word() }
-            }
-            SessionUpdate::CompactionEnd { reason, result, aborted, will_retry, error } => {
-                Event::CompactionEnd {
-                    reason: reason.word(),
-                    result: result.as_ref().map(CompactionWire::from),
-                    aborted: *aborted,
-                    will_retry: *will_retry,
-                    error_message: error.as_deref(),
-                }
-            }
-            SessionUpdate::SummaryRetryScheduled { attempt, attempts_max, delay_ms, error } => {
-                Event::SummarizationRetryScheduled {
-                    attempt: *attempt,
-                    max_attempts: *attempts_max,
-                    delay_ms: *delay_ms,
-                    error_message: error,
-                }
-            }
-            SessionUpdate::SummaryRetryStart { reason } => Event::SummarizationRetryAttemptStart {
-                source: "compaction",
-                reason: reason.word(),
-            },
-            SessionUpdate::SummaryRetryFinished => Event::SummarizationRetryFinished,
+            SessionUpdate::CompactionStart { .. }
+            | SessionUpdate::CompactionEnd { .. }
+            | SessionUpdate::SummaryRetryScheduled { .. }
+            | SessionUpdate::SummaryRetryStart { .. }
+            | SessionUpdate::SummaryRetryFinished => compaction_event(update)?,
             SessionUpdate::EntryAppended(entry) => Event::EntryAppended { entry },
             SessionUpdate::ThinkingLevelChanged(level) => {
                 Event::ThinkingLevelChanged { level: level.word() }
@@ -351,6 +313,64 @@ impl Wire {
             | ModelEvent::Failed(_) => None,
         }
     }
+}
+
+/// The event of a tool; `None` for another update.
+fn tool_event(update: &SessionUpdate) -> Option<Event<'_>> {
+    if let SessionUpdate::ToolStart { call, name, arguments } = update {
+        return Some(Event::ToolExecutionStart {
+            tool_call_id: call,
+            tool_name: name,
+            args: arguments,
+        });
+    }
+    if let SessionUpdate::ToolProgress { call, name, arguments, progress } = update {
+        return Some(Event::ToolExecutionUpdate {
+            tool_call_id: call,
+            tool_name: name,
+            args: arguments,
+            partial_result: ToolResult::of_progress(progress),
+        });
+    }
+    let SessionUpdate::ToolEnd { call, name, outcome, duration_ms } = update else { return None };
+    Some(Event::ToolExecutionEnd {
+        tool_call_id: call,
+        tool_name: name,
+        result: ToolResult::of_outcome(outcome),
+        is_error: outcome.is_error,
+        duration_ms: *duration_ms,
+    })
+}
+
+/// The event of a compaction; `None` for another update.
+fn compaction_event(update: &SessionUpdate) -> Option<Event<'_>> {
+    if let SessionUpdate::CompactionStart { reason } = update {
+        return Some(Event::CompactionStart { reason: reason.word() });
+    }
+    if let SessionUpdate::CompactionEnd { reason, result, aborted, will_retry, error } = update {
+        return Some(Event::CompactionEnd {
+            reason: reason.word(),
+            result: result.as_ref().map(CompactionWire::from),
+            aborted: *aborted,
+            will_retry: *will_retry,
+            error_message: error.as_deref(),
+        });
+    }
+    if let SessionUpdate::SummaryRetryScheduled { attempt, attempts_max, delay_ms, error } = update
+    {
+        return Some(Event::SummarizationRetryScheduled {
+            attempt: *attempt,
+            max_attempts: *attempts_max,
+            delay_ms: *delay_ms,
+            error_message: error,
+        });
+    }
+    if let SessionUpdate::SummaryRetryStart { reason } = update {
+        let (source, reason) = ("compaction", reason.word());
+        return Some(Event::SummarizationRetryAttemptStart { source, reason });
+    }
+    let is_finished = matches!(update, SessionUpdate::SummaryRetryFinished);
+    is_finished.then_some(Event::SummarizationRetryFinished)
 }
 
 /// The line of something that happened to a subagent.

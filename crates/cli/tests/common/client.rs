@@ -50,7 +50,10 @@ impl Client {
             gate.iter().for_each(Gate::pass);
             for line in BufReader::new(stdout).lines() {
                 let Ok(line) = line else { break };
-                told.add(serde_json::from_str(&line).unwrap_or(json!({"type": "(no JSON)", "line": line})));
+                told.add(
+                    serde_json::from_str(&line)
+                        .unwrap_or(json!({"type": "(no JSON)", "line": line})),
+                );
             }
             told.lines.lock().unwrap().ended = true;
             told.news.notify_all();
@@ -152,7 +155,11 @@ impl Client {
             at = lines.values.len();
             let left = LIMIT.saturating_sub(start.elapsed());
             let last = lines.values.last().cloned().unwrap_or_default();
-            assert!(!lines.ended && !left.is_zero(), "waited in vain; last: {last}; {}", self.err());
+            assert!(
+                !lines.ended && !left.is_zero(),
+                "waited in vain; last: {last}; {}",
+                self.err()
+            );
             lines = self.heard.news.wait_timeout(lines, left).unwrap().0;
         }
     }

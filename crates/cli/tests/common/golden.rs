@@ -68,7 +68,7 @@ fn replace_ids(text: &str, names: &mut Names) -> String {
     while let Some(at) = replaced.find("scout-") {
         let end = replaced[at + 6..].find(|c: char| !c.is_ascii_hexdigit());
         let end = end.map_or(replaced.len(), |end| at + 6 + end);
-        let name = names.of(&replaced[at..end].to_owned());
+        let name = names.of(&replaced[at..end]);
         replaced.replace_range(at..end, &name);
     }
     replaced

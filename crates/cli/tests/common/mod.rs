@@ -1,6 +1,7 @@
 //! A temporary home, the real binary, and a scripted model server on loopback.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 pub(crate) mod client;
 pub(crate) mod golden;
@@ -46,7 +47,9 @@ pub(crate) struct Running {
 
 impl World {
     /// A world whose provider `local` has the models `m1` and `m2`.
-    pub(crate) fn new(script: impl Fn(&server::Request) -> server::Reply + Send + Sync + 'static) -> World {
+    pub(crate) fn new(
+        script: impl Fn(&server::Request) -> server::Reply + Send + Sync + 'static,
+    ) -> World {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let root = tempfile::tempdir().unwrap();
         for name in ["home", "agent", "project"] {
@@ -54,8 +57,7 @@ impl World {
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{number}", std::process::id());
-        let world =
-            World { root, mark, server: Server::start(script), variables: Vec::new() };
+        let world = World { root, mark, server: Server::start(script), variables: Vec::new() };
         world.write_models(&world.server.url());
         world.agent_file(
             "settings.json",

@@ -25,6 +25,7 @@ impl<C: Contract> Driver<C> {
 
     fn turn_ended(&mut self, end: &RunEnd, purpose: Purpose) {
         let was_stopped = std::mem::take(&mut self.stopping);
+        self.jobs.take_back();
         self.check_budget();
         if self.has_ended() {
             return;

@@ -5,7 +5,6 @@ use crew_base::limits::{BUSY_SUBMISSIONS_MAX, DROP_IDLE_MS_MAX, SUBMISSIONS_MAX}
 use crew_base::time::Time;
 
 use super::{Act, Driver, Phase, Purpose, Submission};
-use crate::barrier::RESULT_TYPE;
 use crate::contract::{Contract, Synthetic};
 
 impl<C: Contract> Driver<C> {
@@ -32,9 +31,7 @@ impl<C: Contract> Driver<C> {
     /// The session discarded the prompt before any request (EXEC-3).
     pub fn dropped(&mut self, now: Time, is_idle: bool) {
         let Some((submission, attempt)) = self.take_running() else { return };
-        for result in submission.messages.iter().filter(|m| m.custom_type == Some(RESULT_TYPE)) {
-            self.jobs.returned(&result.text);
-        }
+        self.jobs.take_back();
         if self.ending.is_some() {
             self.end();
         } else if attempt >= SUBMISSIONS_MAX {

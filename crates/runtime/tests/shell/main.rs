@@ -6,6 +6,7 @@ mod append;
 mod cancel;
 #[cfg(target_os = "linux")]
 mod commands;
+mod faults;
 mod gate;
 #[path = "../support/models.rs"]
 mod models;

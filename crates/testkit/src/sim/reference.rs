@@ -66,6 +66,8 @@ pub(super) struct Reference {
     /// Which session each was spawned by, from whichever told it first.
     spawners: BTreeMap<SubagentId, SessionId>,
     said: BTreeMap<SessionId, Last>,
+    /// Every session that owned a subagent at some time.
+    ever: BTreeSet<(SubagentId, SessionId)>,
 }
 
 impl Reference {
@@ -114,6 +116,7 @@ impl Reference {
         match &update.kind {
             UpdateKind::Spawned => {
                 self.owners.insert(id.clone(), update.owner.clone());
+                self.ever.insert((id.clone(), update.owner.clone()));
                 self.spawned(&update.owner, id.as_str())?;
             }
             UpdateKind::Settled { .. } => {
@@ -157,10 +160,20 @@ impl Reference {
         Err(format!("{session} spawned {subagent}, which belongs to {known}"))
     }
 
+    /// A session did something to a subagent: it owned it then (OWN-2). Its tool
+    /// result may be written after a fork has adopted the subagent.
+    pub(super) fn acted(&self, session: &SessionId, subagent: &str) -> Result<(), String> {
+        if self.ever.contains(&(SubagentId::new(subagent), session.clone())) {
+            return Ok(());
+        }
+        Err(format!("{session} did something to {subagent}, which it never owned"))
+    }
+
     /// Ownership moves; what was not received follows (OWN-4 to OWN-6).
     pub(super) fn adopted(&mut self, previous: &SessionId, owner: &SessionId) {
-        for known in self.owners.values_mut().filter(|known| *known == previous) {
+        for (id, known) in self.owners.iter_mut().filter(|(_, known)| *known == previous) {
             known.clone_from(owner);
+            self.ever.insert((id.clone(), owner.clone()));
         }
         for settlement in &mut self.settlements {
             if settlement.owner == *previous && settlement.received.is_none() {

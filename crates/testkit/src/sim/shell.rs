@@ -10,6 +10,8 @@ use crew_base::tool::{ToolDefinition, ToolOutcome, ToolProgress};
 use crew_engine::api::{CrewUpdate, Update, UpdateKind};
 use crew_engine::{Effect, Event, OpenPlan, Opened};
 
+use serde_json::Value;
+
 use super::compaction;
 use super::reference::field;
 use super::script::unwritten;
@@ -161,7 +163,7 @@ impl World {
                 Ok(())
             }
             EntryBody::Message { message: Message::ToolResult(result) } => {
-                self.spawn_recorded(session, result)
+                self.call_recorded(session, result)
             }
             _ => Ok(()),
         }
@@ -174,16 +176,28 @@ impl World {
         Ok(())
     }
 
-    fn spawn_recorded(
+    /// Only an owner spawns for itself and acts on its own subagents.
+    fn call_recorded(
         &mut self,
         session: &SessionId,
         result: &ToolResultMessage,
     ) -> Result<(), String> {
-        if result.tool_name != "crew_spawn" || result.is_error {
+        if result.is_error {
             return Ok(());
         }
         let text: String = result.content.iter().filter_map(|block| block.as_text()).collect();
-        self.reference.spawned(session, &field(&text, "subagent_id"))
+        match result.tool_name.as_str() {
+            "crew_spawn" => self.reference.spawned(session, &field(&text, "subagent_id")),
+            "crew_respond" | "crew_done" => {
+                self.reference.acted(session, &field(&text, "subagent_id"))
+            }
+            "crew_abort" => {
+                let value: Value = serde_json::from_str(&text).unwrap_or_default();
+                let ids = value["aborted_ids"].as_array().into_iter().flatten();
+                ids.filter_map(Value::as_str).try_for_each(|id| self.reference.acted(session, id))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn stream(&mut self, session: &SessionId, run: RunId, request: &ModelRequest) {

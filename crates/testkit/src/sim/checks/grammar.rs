@@ -89,7 +89,13 @@ impl Grammar {
             SessionUpdate::CompactionEnd { result, .. } => {
                 std::mem::replace(&mut self.is_compacting, false) || result.is_none()
             }
-            _ => true,
+            SessionUpdate::QueueUpdate { .. }
+            | SessionUpdate::SummaryRetryScheduled { .. }
+            | SessionUpdate::SummaryRetryStart { .. }
+            | SessionUpdate::SummaryRetryFinished
+            | SessionUpdate::EntryAppended(_)
+            | SessionUpdate::ThinkingLevelChanged(_)
+            | SessionUpdate::SessionInfoChanged(_) => true,
         }
     }
 
