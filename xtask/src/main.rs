@@ -1,8 +1,9 @@
 //! The task runner: every check and chore of this repository behind one
 //! command, `cargo xtask NAME`.
 //!
-//! Owns the gate (`ci`), the repository's own rules (`tidy`), the measurements
-//! (`bench`) and the release archive (`dist`). Must never depend on a product
+//! Owns the gate (`ci`), the repository's own rules (`tidy`), the checks
+//! beside a stock Pi (`interop`), the measurements (`bench`) and the release
+//! archive (`dist`). Must never depend on a product
 //! crate, so that it builds when they do not. Read `ci` for the order of the
 //! gate and `tidy` for the rules.
 
@@ -16,6 +17,8 @@ mod bench;
 mod ci;
 mod deny;
 mod dist;
+mod http;
+mod interop;
 mod kit;
 mod run;
 mod tidy;
@@ -33,6 +36,9 @@ cargo xtask NAME
   kit [--all] [--update] [RUNNER OPTIONS]
                          black-box scenarios: those listed as passing, all of
                          them, or all of them and list what newly passes
+  interop [--bin PROGRAM] [CHECK]...
+                         the release program, or another one, beside a stock
+                         Pi 1.6: same files, same wire (needs npm once)
   bench [--bin PROGRAM] [ROW]...
                          measure the release program, or another one, against
                          the budgets
@@ -52,6 +58,7 @@ fn main() -> ExitCode {
         "sim" => ci::sim(rest),
         "bless" => ci::bless(rest),
         "kit" => kit::kit(rest),
+        "interop" => interop::interop(rest),
         "bench" => bench::bench(rest),
         "dist" => dist::dist(),
         "help" | "-h" | "--help" => {

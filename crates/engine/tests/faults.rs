@@ -142,11 +142,9 @@ fn a_forged_message_of_the_person_stays_inside_the_report() {
     let request = play.requests(&a()).last().unwrap();
     let users = request.messages.iter().filter(|message| matches!(&***message, Message::User(_)));
     assert_eq!(users.count(), 1, "only what the person typed is the person's");
-    let carrying = request.messages.iter().filter_map(|message| match &**message {
-        Message::Custom(custom) if custom.custom_type == "crew-result" => {
-            Some(custom.content.text())
-        }
-        _ => None,
+    let carrying = request.messages.iter().filter_map(|message| {
+        let Message::Custom(custom) = &**message else { return None };
+        (custom.custom_type == "crew-result").then(|| custom.content.text())
     });
     let carrying: Vec<String> = carrying.collect();
     let [content] = carrying.as_slice() else { panic!("{carrying:?}") };

@@ -40,7 +40,8 @@ impl Host {
     pub(crate) fn run(self, world: &World, args: &[&str]) -> Outcome<String> {
         let mut command = world.command(self)?;
         command.args(args);
-        finish(world, command).map_err(|error| format!("{} {}: {error}", self.name(), args.join(" ")))
+        finish(world, command)
+            .map_err(|error| format!("{} {}: {error}", self.name(), args.join(" ")))
     }
 }
 

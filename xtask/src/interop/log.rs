@@ -86,19 +86,18 @@ pub(crate) fn difference(ours: &Value, theirs: &Value) -> Option<String> {
         let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         return keys.into_iter().find_map(|key| {
             let absent = Value::from("(absent)");
-            let inner = difference(
-                a.get(key).unwrap_or(&absent),
-                b.get(key).unwrap_or(&absent),
-            )?;
+            let inner = difference(a.get(key).unwrap_or(&absent), b.get(key).unwrap_or(&absent))?;
             Some(format!(".{key}{inner}"))
         });
     }
     if let (Some(a), Some(b)) = (ours.as_array(), theirs.as_array())
         && a.len() == b.len()
     {
-        return a.iter().zip(b).enumerate().find_map(|(index, (a, b))| {
-            difference(a, b).map(|inner| format!("[{index}]{inner}"))
-        });
+        return a
+            .iter()
+            .zip(b)
+            .enumerate()
+            .find_map(|(index, (a, b))| difference(a, b).map(|inner| format!("[{index}]{inner}")));
     }
     let same = ours == theirs || (ours.is_number() && ours.as_f64() == theirs.as_f64());
     (!same).then(|| format!(":\n  crew {}\n  pi   {}", cut(ours), cut(theirs)))

@@ -39,9 +39,8 @@ impl Seen {
     /// Returns the conversation without instructions (`system`, `developer`).
     pub(crate) fn messages(&self) -> Vec<Value> {
         let messages = self.body["messages"].as_array().cloned().unwrap_or_default();
-        let is_instruction = |message: &Value| {
-            matches!(message["role"].as_str(), Some("system" | "developer"))
-        };
+        let is_instruction =
+            |message: &Value| matches!(message["role"].as_str(), Some("system" | "developer"));
         messages.into_iter().filter(|message| !is_instruction(message)).collect()
     }
 
@@ -136,7 +135,9 @@ fn report() -> Reply {
 }
 
 fn last_text(body: &Value) -> String {
-    let content = &body["messages"].as_array().and_then(|messages| messages.last())
+    let content = &body["messages"]
+        .as_array()
+        .and_then(|messages| messages.last())
         .map_or(Value::Null, |message| message["content"].clone());
     let text = content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default();
     text.chars().take(ECHO_CHARS_MAX).collect()
@@ -159,7 +160,8 @@ fn send(stream: &mut TcpStream, reply: &Reply) -> io::Result<()> {
         }
         Reply::Call(name, arguments) => {
             let function = json!({"name": name, "arguments": arguments.to_string()});
-            let call = json!({"index": 0, "id": "call_1", "type": "function", "function": function});
+            let call =
+                json!({"index": 0, "id": "call_1", "type": "function", "function": function});
             delta(stream, &json!({"role": "assistant", "tool_calls": [call]}))?;
             "tool_calls"
         }

@@ -1,0 +1,36 @@
+//! The interactive mode: a terminal around the face of `crew_tui`
+//! (`terminal.md`; for what is shown read that crate).
+//!
+//! Owns the terminal's modes, its input and output threads, the pace of
+//! drawing, and the serving of the face's requests. Must never wait for a
+//! terminal that takes no bytes (TERM-32), and must leave every mode reset on
+//! every way out (TERM-27). Read `tui::terminal` for the device, `tui::face`
+//! for the loop, `tui::serve` for requests, `tui::moves` for other sessions.
+
+mod clipboard;
+mod face;
+mod facts;
+mod files;
+mod moves;
+mod outside;
+mod serve;
+mod sessions;
+mod start;
+mod terminal;
+mod tree;
+
+use std::process::ExitCode;
+
+use crate::args::Options;
+use crate::error::Error;
+use crate::wiring;
+
+/// Runs the face until the person leaves.
+pub(crate) fn run(options: Options) -> Result<ExitCode, Error> {
+    let terminal = terminal::Terminal::open().map_err(Error::Terminal)?;
+    let runtime = wiring::runtime()?;
+    let code = runtime.block_on(face::show(options, terminal));
+    // What still blocks a thread is not waited for.
+    runtime.shutdown_background();
+    code.map(ExitCode::from)
+}

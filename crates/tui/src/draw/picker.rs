@@ -1,0 +1,134 @@
+//! Pickers and the tree (sketches S-8 to S-10).
+
+use super::{hints, rule, waiting};
+use crate::cells::Row;
+use crate::screen::Picture;
+use crate::theme::{ACCENT, ERROR, MUTED, SUCCESS, TEXT, WARNING};
+use crate::view::View;
+use crate::view::full::list::Item;
+use crate::view::full::picker::{Kind, Picker};
+
+pub(super) fn draw(view: &View, picker: &Picker) -> Picture {
+    let (columns, height) = (view.size.columns, view.size.rows);
+    let mut rows = vec![head(picker, columns), search(picker, columns)];
+    let body = view.picker_height();
+    if picker.waits {
+        rows.push(Row::of("  reading …", MUTED));
+    } else if picker.list.is_empty() {
+        rows.push(Row::of("  nothing here fits", MUTED));
+    }
+    let selected = picker.list.selected().map(|item| item.id.clone());
+    let at = picker.list.at().unwrap_or(0);
+    let top = picker.list.top.min(at).max((at + 1).saturating_sub(body));
+    for item in picker.list.rows().skip(top).take(body) {
+        rows.push(line(picker, item, selected.as_deref() == Some(item.id.as_str()), columns));
+    }
+    while rows.len() + 2 < height {
+        rows.push(Row::new());
+    }
+    rows.truncate(height.saturating_sub(2).max(1));
+    rows.push(second_last(view, picker));
+    rows.push(foot(picker, columns));
+    rows.truncate(height);
+    let cursor = picker.typed.is_none().then(|| (1, 6 + crate::cells::text_width(&picker.list.query)));
+    let cursor = cursor.filter(|(_, column)| *column < columns);
+    Picture { rows, cursor, is_full: true }
+}
+
+fn head(picker: &Picker, columns: usize) -> Row {
+    let (left, right) = match &picker.kind {
+        Kind::Models { all } => {
+            let usable = picker.list.items().iter().filter(|item| item.is_usable).count();
+            let right = if *all {
+                format!("{usable} usable of {} · Tab usable", picker.list.items().len())
+            } else {
+                format!("{usable} usable · Tab all")
+            };
+            ("model for the owner", right)
+        }
+        Kind::Sessions { all, named } => {
+            let place = if *all { "all folders · Tab this folder" } else { "this folder · Tab all folders" };
+            let right = if *named { format!("{place} · named only") } else { place.to_owned() };
+            ("resume", right)
+        }
+        Kind::Forks => ("fork from", "newest last".to_owned()),
+        Kind::Tree => ("tree", format!("{} entries", picker.list.items().len())),
+    };
+    rule(left, if columns >= 60 { &right } else { "" }, columns, MUTED)
+}
+
+fn search(picker: &Picker, columns: usize) -> Row {
+    let mut row = Row::of("find: ", MUTED);
+    row.push(&picker.list.query, TEXT);
+    row.cut(columns)
+}
+
+fn line(picker: &Picker, item: &Item, chosen: bool, columns: usize) -> Row {
+    let mut row = Row::of(if chosen { "› " } else { "  " }, ACCENT);
+    match picker.kind {
+        Kind::Sessions { .. } => {
+            let fold = match (picker.list.has_children(&item.id), picker.list.is_unfolded(&item.id)) {
+                (false, _) if item.parent.is_some() => "  ",
+                (false, _) => "  ",
+                (true, true) => "▾ ",
+                (true, false) => "▸ ",
+            };
+            row.push(fold, MUTED);
+            if item.parent.is_some() {
+                row.space(2);
+            }
+        }
+        Kind::Models { .. } => {
+            row.push(if item.is_current { "✓ " } else { "  " }, SUCCESS);
+        }
+        Kind::Forks | Kind::Tree => {}
+    }
+    let style = match (&picker.kind, item.is_usable) {
+        (_, false) => MUTED,
+        (Kind::Tree, true) if !item.is_current => MUTED,
+        (_, true) => TEXT,
+    };
+    row.push(&item.left, if chosen { style.bold() } else { style });
+    let right = Row::of(&item.right, MUTED).cut(columns / 2);
+    let left = row.cut(columns.saturating_sub(right.width() + 2).max(1));
+    Row::spread(&left, &right, columns)
+}
+
+fn second_last(view: &View, picker: &Picker) -> Row {
+    let columns = view.size.columns;
+    if picker.deleting {
+        let title = picker.list.selected().map(|item| item.left.clone()).unwrap_or_default();
+        return Row::of(&format!("delete \"{title}\"? y deletes, any other key keeps"), ERROR).cut(columns);
+    }
+    if let Some(typed) = &picker.typed {
+        let word = if picker.kind == Kind::Tree { "label: " } else { "new name: " };
+        let mut row = Row::of(word, WARNING);
+        row.push(typed, TEXT);
+        row.push("▌", TEXT);
+        return row.cut(columns);
+    }
+    if let Some(waiting) = waiting(view) {
+        return waiting;
+    }
+    match picker.kind {
+        Kind::Models { .. } => Row::of("Subagents keep their model.", MUTED).cut(columns),
+        Kind::Sessions { .. } | Kind::Forks | Kind::Tree => Row::new(),
+    }
+}
+
+fn foot(picker: &Picker, columns: usize) -> Row {
+    match picker.kind {
+        Kind::Models { .. } => {
+            hints(&["Enter this session", "Ctrl+S or Ctrl+X s also the default", "Esc"], columns)
+        }
+        Kind::Sessions { .. } => hints(
+            &["Enter resume (subagent: read)", "←→ fold", "Ctrl+X n named only", "Ctrl+R rename", "Ctrl+D delete", "Esc"],
+            columns,
+        ),
+        Kind::Forks => hints(&["Enter go on from before it in a new session", "Esc"], columns),
+        Kind::Tree => hints(
+            &["Enter continue from here (a message of yours goes back into the editor)", "L label", "Esc"],
+            columns,
+        ),
+    }
+}

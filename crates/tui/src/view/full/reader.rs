@@ -1,0 +1,318 @@
+//! The transcript view (TERM-49): a whole session, everything expanded, with
+//! search; the place is kept while rows come.
+
+use crew_base::time::Time;
+use crew_engine::api::{Command, Status};
+
+use super::{Full, View};
+use crate::cells::Row;
+use crate::keys::{Code, Key};
+use crate::request::Request;
+use crate::transcript::live::fitted;
+use crate::transcript::{Item, Look};
+
+/// How often the transcript of an open subagent is read again.
+const READ_MS: u64 = 1_000;
+
+/// Whose transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The shown session.
+    Owner,
+    /// A subagent, by id.
+    Subagent(String),
+    /// A stored session, by what it is called.
+    Stored(String),
+}
+
+/// What is read and where.
+#[derive(Debug)]
+pub struct Reader {
+    /// Whose.
+    pub source: Source,
+    items: Vec<Item>,
+    /// Rows at the width they were made for.
+    pub rows: Vec<Row>,
+    /// First row of each item.
+    starts: Vec<usize>,
+    made: Option<(usize, usize, bool)>,
+    /// First row on the screen.
+    pub top: usize,
+    /// Whether the end is followed.
+    pub follows: bool,
+    /// Whether blocks are expanded.
+    pub expanded: bool,
+    /// What is searched.
+    pub find: Option<String>,
+    /// Rows that hold it.
+    pub hits: Vec<usize>,
+    typing: bool,
+    /// Whether nothing has arrived yet.
+    pub waits: bool,
+    asked: Time,
+}
+
+/// What follows a key.
+pub(in crate::view) enum After {
+    Stay,
+    /// Back to where it was opened.
+    Close,
+    /// To the main screen.
+    Leave(Option<Command>),
+}
+
+impl Reader {
+    /// An empty view that follows the end.
+    pub fn new(source: Source, now: Time) -> Reader {
+        let waits = source != Source::Owner;
+        Reader {
+            source,
+            items: Vec::new(),
+            rows: Vec::new(),
+            starts: Vec::new(),
+            made: None,
+            top: 0,
+            follows: true,
+            expanded: true,
+            find: None,
+            hits: Vec::new(),
+            typing: false,
+            waits,
+            asked: now,
+        }
+    }
+
+    /// When an open subagent is read again: told by [`View::refresh_reader`].
+    pub fn deadline(&self) -> Option<Time> {
+        None
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, _now: Time) {}
+
+    /// Whether the search is being typed.
+    pub fn is_typing(&self) -> bool {
+        self.typing
+    }
+
+    /// Takes what was read; the place stays.
+    pub fn set(&mut self, items: Vec<Item>) {
+        self.items = items;
+        self.waits = false;
+        self.made = None;
+    }
+
+    /// Makes the rows for a width; nothing when they are made.
+    fn make(&mut self, look: &Look, items: Option<&[Item]>) {
+        let items = items.unwrap_or(&self.items);
+        let made = Some((look.columns, items.len(), self.expanded));
+        if self.made == made {
+            return;
+        }
+        let look = Look { expanded: self.expanded, ..*look };
+        self.rows.clear();
+        self.starts.clear();
+        for item in items {
+            self.starts.push(self.rows.len());
+            self.rows.extend(fitted(item.lines(&look), look.columns));
+            self.rows.push(Row::new());
+        }
+        self.made = made;
+        self.search();
+    }
+
+    fn search(&mut self) {
+        self.hits.clear();
+        let Some(find) = self.find.as_ref().filter(|find| !find.is_empty()) else { return };
+        let find = find.to_lowercase();
+        let holds = |row: &Row| row.text().to_lowercase().contains(&find);
+        self.hits = (0..self.rows.len()).filter(|at| holds(&self.rows[*at])).collect();
+    }
+
+    fn scroll_to(&mut self, top: usize, height: usize) {
+        let last = self.rows.len().saturating_sub(height);
+        self.top = top.min(last);
+        self.follows = self.top == last;
+    }
+
+    /// The item whose rows are at the top.
+    fn item_at(&self, row: usize) -> usize {
+        self.starts.partition_point(|start| *start <= row).saturating_sub(1)
+    }
+}
+
+impl View {
+    /// Rows of the transcript view: head, sub head, foot.
+    pub(crate) fn reader_height(&self) -> usize {
+        self.size.rows.saturating_sub(3).max(1)
+    }
+
+    /// Opens the transcript of the shown session at its end (Ctrl+O).
+    pub(in crate::view) fn open_transcript(&mut self) {
+        let reader = Reader::new(Source::Owner, self.now);
+        self.show(Full::Reader(Box::new(reader), None));
+        self.refresh_reader();
+    }
+
+    /// Makes the rows of an open transcript view and asks for news of an open
+    /// subagent; called before each drawing.
+    pub fn refresh_reader(&mut self) {
+        let look = self.look();
+        let height = self.reader_height();
+        let Some(mut full) = self.full.take() else { return };
+        if let Full::Reader(reader, _) = full.as_mut() {
+            let own = (reader.source == Source::Owner).then_some(&self.live.items[..]);
+            reader.make(&look, own);
+            let last = reader.rows.len().saturating_sub(height);
+            if reader.follows {
+                reader.top = last;
+            }
+            reader.top = reader.top.min(last);
+            if let Source::Subagent(id) = &reader.source
+                && self.now.since(reader.asked) >= READ_MS
+                && let Some(one) = self.crew.open.iter().find(|one| one.id == *id)
+                && one.status == Status::Running
+            {
+                reader.asked = self.now;
+                let request =
+                    Request::Read { id: id.clone(), session: one.session.clone(), path: None };
+                self.ask(request);
+            }
+        }
+        self.full = Some(full);
+    }
+
+    pub(in crate::view) fn reader_key(&mut self, reader: &mut Reader, key: Key) -> After {
+        let height = self.reader_height();
+        if reader.typing {
+            return find_key(reader, key, height);
+        }
+        match key.code {
+            Code::Up => reader.scroll_to(reader.top.saturating_sub(1), height),
+            Code::Down => reader.scroll_to(reader.top + 1, height),
+            Code::PageUp => reader.scroll_to(reader.top.saturating_sub(height), height),
+            Code::PageDown | Code::Char(' ') => reader.scroll_to(reader.top + height, height),
+            Code::Home | Code::Char('g') => reader.scroll_to(0, height),
+            Code::End | Code::Char('G') => reader.scroll_to(usize::MAX / 2, height),
+            Code::Char('p') if key.ctrl => reader.scroll_to(reader.top.saturating_sub(1), height),
+            Code::Char('n') if key.ctrl => reader.scroll_to(reader.top + 1, height),
+            Code::Char('o' | 'c') if key.ctrl => return After::Close,
+            Code::Esc | Code::Char('q') => return After::Close,
+            Code::Char('/') => {
+                reader.typing = true;
+                reader.find = Some(String::new());
+                reader.hits.clear();
+            }
+            Code::Char('n') => hit(reader, height, true),
+            Code::Char('N') => hit(reader, height, false),
+            Code::Char('e') => {
+                let item = reader.item_at(reader.top);
+                reader.expanded = !reader.expanded;
+                reader.made = None;
+                let look = self.look();
+                let own = (reader.source == Source::Owner).then_some(&self.live.items[..]);
+                reader.make(&look, own);
+                let top = reader.starts.get(item).copied().unwrap_or(0);
+                reader.scroll_to(top, height);
+            }
+            Code::Left => self.other(reader, false),
+            Code::Right => self.other(reader, true),
+            Code::Char('y') => self.copy_item(reader),
+            Code::Char('a') => {
+                if let Source::Subagent(id) = &reader.source {
+                    let id = id.clone();
+                    if self.crew.get(&id).is_some_and(super::super::crew::Subagent::awaits) {
+                        self.receive_as(&id);
+                        return After::Leave(None);
+                    }
+                }
+            }
+            Code::Char('x') => {
+                if let Source::Subagent(id) = &reader.source {
+                    let id = id.clone();
+                    if self.crew.open.iter().any(|one| one.id == id) {
+                        let ids = vec![id];
+                        self.ask_person(super::super::questions::Kind::Stop {
+                            ids,
+                            at: 0,
+                            armed: false,
+                        });
+                        return After::Leave(None);
+                    }
+                }
+            }
+            _ => {}
+        }
+        After::Stay
+    }
+
+    /// The subagent before or behind, in the order of the board.
+    fn other(&mut self, reader: &mut Reader, forwards: bool) {
+        let Source::Subagent(id) = &reader.source else { return };
+        let all: Vec<_> = self.crew.open.iter().chain(self.crew.ended.iter().rev()).collect();
+        let Some(at) = all.iter().position(|one| one.id == *id) else { return };
+        let next = if forwards { at.checked_add(1) } else { at.checked_sub(1) };
+        let Some(one) = next.and_then(|at| all.get(at)) else { return };
+        let (id, session) = (one.id.clone(), one.session.clone());
+        *reader = Reader::new(Source::Subagent(id.clone()), self.now);
+        self.ask(Request::Read { id, session, path: None });
+    }
+
+    fn copy_item(&mut self, reader: &Reader) {
+        let at = reader.item_at(reader.top);
+        let items =
+            if reader.source == Source::Owner { &self.live.items } else { &reader.items };
+        let Some(item) = items.get(at) else { return };
+        let text = match item {
+            Item::User(text) | Item::Answer(text) | Item::Thought(text) => text.clone(),
+            other => {
+                let look = Look { expanded: true, ..self.look() };
+                let lines = other.lines(&look);
+                lines.iter().map(|line| line.row.text()).collect::<Vec<_>>().join("\n")
+            }
+        };
+        self.ask(Request::Copy { what: "the block at the top".to_owned(), text });
+    }
+}
+
+fn find_key(reader: &mut Reader, key: Key, height: usize) -> After {
+    match key.code {
+        Code::Enter => {
+            reader.typing = false;
+            hit(reader, height, false);
+        }
+        Code::Esc => {
+            reader.typing = false;
+            reader.find = None;
+            reader.hits.clear();
+        }
+        Code::Backspace => {
+            reader.find.get_or_insert_default().pop();
+            reader.search();
+        }
+        _ => {
+            if let Some(c) = key.typed() {
+                reader.find.get_or_insert_default().push(c);
+                reader.search();
+            }
+        }
+    }
+    After::Stay
+}
+
+/// Scrolls to the next row that holds the searched text, or the one before;
+/// at an end it goes on at the other.
+fn hit(reader: &mut Reader, height: usize, forwards: bool) {
+    let top = reader.top;
+    let found = if forwards {
+        reader.hits.iter().find(|at| **at > top).or(reader.hits.first())
+    } else {
+        reader.hits.iter().rev().find(|at| **at < top).or(reader.hits.last())
+    };
+    if let Some(at) = found.copied() {
+        reader.scroll_to(at, height);
+        // Near the end the row cannot be at the top; the search goes on from
+        // where the screen stands.
+        reader.follows = false;
+    }
+}

@@ -1,0 +1,357 @@
+//! Keys and pastes on the main screen.
+
+use crew_base::time::Time;
+use crew_engine::api::Command;
+
+use super::full::Full;
+use super::full::picker::Kind;
+use super::keymap::{Deed, deed};
+use super::{Receiver, View};
+use crate::keys::{Code, Input, Key};
+use crate::request::{DoubleEscape, Request};
+use crate::theme::MUTED;
+
+/// Two presses of a key within this time are one gesture.
+const DOUBLE_MS: u64 = 500;
+
+/// Takes an input of the terminal; a command it leads to is returned and is to
+/// be sent at once, then [`super::sent`] told.
+pub fn key(view: &mut View, now: Time, input: Input) -> Option<Command> {
+    view.now = now.max(view.now);
+    let command = match input {
+        Input::Key(key) => view.key(key),
+        Input::Paste(text) => {
+            view.pasted(&text);
+            None
+        }
+        Input::Focus(focused) => {
+            view.focused = Some(focused);
+            return None;
+        }
+        Input::Enhanced => {
+            view.enhanced = true;
+            return None;
+        }
+    };
+    view.last_key = view.now;
+    view.settle_level();
+    command
+}
+
+impl View {
+    /// Takes what was typed before the first frame: into the editor, never
+    /// sent (TERM-18, case 21).
+    pub fn type_ahead(&mut self, inputs: Vec<Input>) {
+        for input in inputs {
+            match input {
+                Input::Key(key) => match (key.typed(), key.code) {
+                    (Some(c), _) => self.editor.insert(c),
+                    (None, Code::Enter) => self.editor.newline(),
+                    (None, Code::Char('j')) if key.ctrl => self.editor.newline(),
+                    (None, Code::Backspace) => self.editor.backspace(),
+                    (None, _) => {}
+                },
+                Input::Paste(text) => self.editor.paste(&text),
+                Input::Focus(focused) => self.focused = Some(focused),
+                Input::Enhanced => self.enhanced = true,
+            }
+        }
+    }
+
+    fn pasted(&mut self, text: &str) {
+        if self.full.is_some() || self.question.is_some() {
+            return;
+        }
+        self.editor.paste(text);
+        self.close_menu();
+    }
+
+    fn key(&mut self, key: Key) -> Option<Command> {
+        // These two work everywhere (case 39).
+        if deed(key) == Deed::ExitNow {
+            self.ask(Request::ExitNow);
+            return None;
+        }
+        if deed(key) == Deed::Suspend {
+            self.ask(Request::Suspend);
+            return None;
+        }
+        if self.question.is_some()
+            && let Some(command) = self.question_key(key)
+        {
+            return command;
+        }
+        if self.full.is_some() {
+            return self.full_key(key);
+        }
+        if self.leader.take().is_some() {
+            return self.leader_key(key);
+        }
+        if let Some(backwards) = self.jump.take() {
+            if let Some(c) = key.typed() {
+                self.editor.jump_to(c, backwards);
+            }
+            return None;
+        }
+        if self.history_search.is_some() && self.search_key(key) {
+            return None;
+        }
+        if self.menu.is_some()
+            && let Some(command) = self.menu_key(key)
+        {
+            return command;
+        }
+        let deed = deed(key);
+        let keeps_ctrl_c = self.last_ctrl_c.take();
+        let keeps_esc = self.last_esc.take();
+        match deed {
+            Deed::CtrlC => self.ctrl_c(keeps_ctrl_c),
+            Deed::Esc => self.escape(keeps_esc),
+            deed => self.main_key(deed),
+        }
+    }
+
+    fn main_key(&mut self, deed: Deed) -> Option<Command> {
+        match deed {
+            Deed::Enter => {
+                if self.editor.take_backslash() {
+                    self.editor.newline();
+                    return None;
+                }
+                return self.submit(false);
+            }
+            Deed::Later => return self.submit(true),
+            Deed::CtrlD if self.editor.is_empty() => return self.want_quit(),
+            Deed::Thinking => return self.next_thinking(),
+            Deed::Thoughts => {
+                self.thinking = !self.thinking;
+                let text = if self.thinking { "thoughts are shown" } else { "thoughts are folded" };
+                self.live.print(text, MUTED);
+            }
+            Deed::Redraw => self.ask(Request::Redraw),
+            Deed::Model(backwards) => self.ask(Request::CycleModel { backwards }),
+            Deed::ModelPicker => self.open_picker(Kind::Models { all: false }),
+            Deed::Leader => self.leader = Some(self.now),
+            Deed::Jump(backwards) => self.jump = Some(backwards),
+            Deed::Transcript => self.open_transcript(),
+            Deed::TakeBack => self.ask(Request::TakeBack),
+            Deed::EditOutside => self.edit_outside(),
+            Deed::PasteOutside => self.ask(Request::PasteOutside),
+            Deed::Widget => self.widget_long = !self.widget_long,
+            Deed::Keys => self.show(Full::Keys { top: 0 }),
+            Deed::SearchHistory => self.history_search = Some(String::new()),
+            Deed::Tab => self.complete_path(),
+            Deed::Left if self.editor.is_empty() => {
+                // A Left of a held key is only a cursor key (case 19).
+                if self.now.since(self.last_key) >= DOUBLE_MS {
+                    self.open_board();
+                }
+            }
+            deed => self.edit(deed),
+        }
+        None
+    }
+
+    fn edit(&mut self, deed: Deed) {
+        let before = self.editor.buffer().len();
+        let columns = self.size.columns;
+        let editor = &mut self.editor;
+        match deed {
+            Deed::Type(c) => editor.insert(c),
+            Deed::Newline => editor.newline(),
+            Deed::CtrlD | Deed::Delete => editor.delete(),
+            Deed::Backspace => editor.backspace(),
+            Deed::Left => editor.left(),
+            Deed::Right => editor.right(),
+            Deed::WordLeft => editor.word_left(),
+            Deed::WordRight => editor.word_right(),
+            Deed::LineStart => editor.line_start(),
+            Deed::LineEnd => editor.line_end(),
+            Deed::KillEnd => editor.kill_to_end(),
+            Deed::KillStart => editor.kill_to_start(),
+            Deed::KillBlankWord => editor.kill_blank_word(),
+            Deed::KillWordLeft => editor.kill_word_left(),
+            Deed::KillWordRight => editor.kill_word_right(),
+            Deed::Yank => editor.yank(),
+            Deed::YankOlder => editor.yank_older(),
+            Deed::Undo => editor.undo(),
+            Deed::Older => {
+                editor.older();
+            }
+            Deed::Newer => {
+                editor.newer();
+            }
+            Deed::Up => {
+                let is_history = editor.is_at_history_edge() && editor.layout(columns).cursor.0 == 0;
+                if is_history {
+                    editor.older();
+                } else {
+                    editor.up(columns);
+                }
+            }
+            Deed::Down => {
+                if !editor.down(columns) {
+                    editor.newer();
+                }
+            }
+            _ => return,
+        }
+        let is_motion = before == self.editor.buffer().len() && !matches!(deed, Deed::Type(_));
+        if is_motion || self.receiver != Receiver::Owner {
+            self.close_menu();
+        } else {
+            self.complete();
+        }
+    }
+
+    /// Keys while a menu is open; `None` means that the key is not the menu's.
+    fn menu_key(&mut self, key: Key) -> Option<Option<Command>> {
+        let rows = self.setup.menu_rows;
+        let menu = self.menu.as_mut()?;
+        match deed(key) {
+            Deed::Up | Deed::Older => menu.step(-1, rows),
+            Deed::Down | Deed::Newer => menu.step(1, rows),
+            Deed::Tab => {
+                self.accept();
+            }
+            Deed::Esc => self.close_menu(),
+            Deed::Enter => {
+                // A command that was chosen whole is run.
+                if self.accept() && !self.editor.buffer().ends_with(' ') {
+                    return Some(self.submit(false));
+                }
+            }
+            _ => return None,
+        }
+        Some(None)
+    }
+
+    /// Keys while the history is searched; `false` means that the search is
+    /// over and the key means what it always does.
+    fn search_key(&mut self, key: Key) -> bool {
+        let Some(mut text) = self.history_search.take() else { return false };
+        match key.code {
+            Code::Char(c) if !key.ctrl && !key.alt => text.push(c),
+            Code::Backspace => {
+                text.pop();
+            }
+            Code::Char('r') if key.ctrl => {
+                let current = self.editor.text();
+                let found = {
+                    let mut hits = self.editor.history.matching(&text);
+                    hits.by_ref().find(|hit| *hit == current);
+                    hits.next().map(str::to_owned)
+                };
+                if let Some(found) = found {
+                    self.editor.set(&found);
+                }
+                self.history_search = Some(text);
+                return true;
+            }
+            Code::Esc | Code::Enter => return true,
+            Code::Char('c' | 'g') if key.ctrl => {
+                self.editor.undo();
+                return true;
+            }
+            _ => return false,
+        }
+        let found = self.editor.history.matching(&text).next().map(str::to_owned);
+        if let Some(found) = found.filter(|_| !text.is_empty()) {
+            self.editor.set(&found);
+        }
+        self.history_search = Some(text);
+        true
+    }
+
+    /// Clears the editor; on an empty one the second press quits.
+    fn ctrl_c(&mut self, last: Option<Time>) -> Option<Command> {
+        if !self.editor.is_empty() {
+            let text = self.editor.take();
+            self.editor.history.add(&text);
+            self.close_menu();
+            return None;
+        }
+        if last.is_some_and(|last| self.now.since(last) <= DOUBLE_MS) {
+            return self.want_quit();
+        }
+        self.last_ctrl_c = Some(self.now);
+        None
+    }
+
+    /// The nearest thing that Esc ends.
+    fn escape(&mut self, last: Option<Time>) -> Option<Command> {
+        if self.receiver != Receiver::Owner {
+            self.receive_as_owner();
+            return None;
+        }
+        if self.is_busy() {
+            return self.stop_owner();
+        }
+        if self.shell.is_some() {
+            self.ask(Request::StopShell);
+            return None;
+        }
+        if self.editor.buffer().starts_with('!') {
+            self.editor.set("");
+            return None;
+        }
+        if !self.editor.is_empty() {
+            return None;
+        }
+        if last.is_some_and(|last| self.now.since(last) <= DOUBLE_MS) {
+            match self.setup.double_escape {
+                DoubleEscape::Tree => self.open_picker(Kind::Tree),
+                DoubleEscape::Fork => self.open_picker(Kind::Forks),
+                DoubleEscape::Nothing => {}
+            }
+            return None;
+        }
+        self.last_esc = Some(self.now);
+        None
+    }
+
+    /// Stops the owner only; queued texts come back into the editor (case 14).
+    fn stop_owner(&mut self) -> Option<Command> {
+        let session = self.session.clone()?;
+        if !(self.queue.steering.is_empty() && self.queue.follow_up.is_empty()) {
+            self.ask(Request::TakeBack);
+        }
+        self.command(Command::Abort(session), super::Sent::Other("stop".to_owned()))
+    }
+
+    fn edit_outside(&mut self) {
+        let text = self.editor.text();
+        self.ask(Request::EditOutside(text));
+    }
+
+    /// The second key behind Ctrl+X (TERM-15).
+    fn leader_key(&mut self, key: Key) -> Option<Command> {
+        match (key.code, key.ctrl) {
+            (Code::Enter, _) => return self.submit(true),
+            (Code::Char('a'), false) => self.answer_oldest(),
+            (Code::Char('b'), false) => self.open_board(),
+            (Code::Char('d'), false) => self.widget_long = !self.widget_long,
+            (Code::Char('e'), _) => self.edit_outside(),
+            (Code::Char('m'), false) => self.open_picker(Kind::Models { all: false }),
+            (Code::Char('p'), false) => self.ask(Request::CycleModel { backwards: false }),
+            (Code::Char('P'), false) => self.ask(Request::CycleModel { backwards: true }),
+            (Code::Char('t'), false) => self.open_picker(Kind::Tree),
+            (Code::Char('u'), false) => self.ask(Request::TakeBack),
+            (Code::Char('v'), false) => self.ask(Request::PasteOutside),
+            (Code::Char('x'), false) => self.ask_stop(),
+            (Code::Char('y'), false) | (Code::Char('x'), true) => self.copy_reply(),
+            (Code::Char('?'), false) => self.show(Full::Keys { top: 0 }),
+            (Code::Char(c @ '1'..='9'), false) => self.copy_code(c as usize - '0' as usize),
+            // Esc, Ctrl+C or an unknown key: nothing else happens (case 20).
+            _ => {}
+        }
+        None
+    }
+
+    fn answer_oldest(&mut self) {
+        match self.crew.oldest_waiting().map(|one| one.id.clone()) {
+            Some(id) => self.receive_as(&id),
+            None => self.live.print("no subagent needs input", MUTED),
+        }
+    }
+}

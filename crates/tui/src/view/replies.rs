@@ -1,0 +1,158 @@
+//! What the program says to the face.
+
+use crew_base::time::Time;
+
+use super::full::Full;
+use super::full::picker::{Kind, Picker};
+use super::full::reader::Source;
+use super::questions::Kind as Question;
+use super::{Receiver, View, help};
+use crate::request::{Facts, Reply, Shown};
+use crate::theme::{MUTED, SUCCESS};
+use crate::transcript::entries;
+use crate::transcript::item::Item;
+
+/// Rows of a resumed session that are printed (TERM-26).
+const RESUMED_ROWS_MAX: usize = 200;
+
+/// Takes a reply.
+pub fn reply(view: &mut View, now: Time, reply: Reply) {
+    view.now = now.max(view.now);
+    match reply {
+        Reply::Files { number, paths } => view.files(number, paths),
+        Reply::Facts(facts) => view.take_facts(*facts),
+        Reply::Found(found) => view.found = *found,
+        Reply::Models(offers) => {
+            if let Some(picker) = view.picker(|kind| matches!(kind, Kind::Models { .. })) {
+                picker.models(offers);
+            }
+        }
+        Reply::Sessions(offers) => {
+            if let Some(picker) = view.picker(|kind| matches!(kind, Kind::Sessions { .. })) {
+                picker.sessions(offers);
+            }
+        }
+        Reply::ForkMessages(messages) => {
+            if let Some(picker) = view.picker(|kind| *kind == Kind::Forks) {
+                picker.forks(messages);
+            }
+        }
+        Reply::Tree(rows) => {
+            if let Some(picker) = view.picker(|kind| *kind == Kind::Tree) {
+                picker.tree(rows);
+            }
+        }
+        Reply::Transcript { id, entries } => view.transcript(&id, &entries),
+        Reply::Shown(shown) => view.shown(*shown),
+        Reply::TakenBack(texts) => view.taken_back(&texts),
+        Reply::ShellOutput(text) => {
+            if let Some(shell) = &mut view.shell {
+                shell.output.push_str(&text);
+                keep_end(&mut shell.output);
+            }
+        }
+        Reply::ShellEnded => view.shell = None,
+        Reply::Edited(text) => view.editor.set(text.trim_end_matches('\n')),
+        Reply::Insert(text) => view.editor.insert_text(&text),
+        Reply::Trust(files) => view.ask_person(Question::Trust { files, at: 0, at_start: false }),
+        Reply::Done(text) => view.live.print(&text, SUCCESS),
+        Reply::Failed(what, next) => view.live.add(Item::Failure { what, next }),
+        Reply::Warning(text) => view.warn(&text),
+    }
+    view.settle_level();
+}
+
+/// Bytes of a running command's output that are kept for the screen.
+const SHELL_OUTPUT_MAX: usize = 16 * 1024;
+
+fn keep_end(text: &mut String) {
+    if text.len() > 2 * SHELL_OUTPUT_MAX {
+        let from = text.len() - SHELL_OUTPUT_MAX;
+        let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.drain(..from);
+    }
+}
+
+impl View {
+    fn picker(&mut self, is: impl Fn(&Kind) -> bool) -> Option<&mut Picker> {
+        match self.full.as_deref_mut() {
+            Some(Full::Picker(picker)) if is(&picker.kind) => Some(picker),
+            Some(Full::Picker(_) | Full::Board(_) | Full::Reader(..) | Full::Keys { .. }) | None => {
+                None
+            }
+        }
+    }
+
+    fn take_facts(&mut self, mut facts: Facts) {
+        self.facts_known = true;
+        let figures = std::mem::take(&mut facts.subagents);
+        self.crew.figures(self.now, figures);
+        self.facts = facts;
+    }
+
+    /// Another session is shown: its end is printed (TERM-26).
+    fn shown(&mut self, shown: Shown) {
+        let is_first = self.session.is_none();
+        let is_same = self.session.as_ref() == Some(&shown.session);
+        self.session = Some(shown.session);
+        self.name = shown.name;
+        self.setup.cwd = shown.cwd;
+        self.run = Default::default();
+        self.queue = Default::default();
+        self.shell = None;
+        if !is_same {
+            self.crew.clear();
+            if self.receiver != Receiver::Owner {
+                self.receive_as_owner();
+            }
+        }
+        if is_first {
+            for line in help::header(self) {
+                self.live.print_line(line);
+            }
+            if self.facts_known && self.facts.model.is_none() {
+                self.tell_no_model();
+            }
+        }
+        let mut live = std::mem::take(&mut self.live);
+        live.items = entries::items(&shown.entries);
+        if !is_first {
+            let word = self.name.clone().unwrap_or_else(|| "a session without a name".to_owned());
+            let text = if live.items.is_empty() { "── new session ──".to_owned() } else {
+                format!("── {} ──", crew_base::text::sanitise_inline(&word))
+            };
+            live.print(&text, MUTED);
+        }
+        if !live.items.is_empty() {
+            let look = self.look();
+            live.print_again(&look, RESUMED_ROWS_MAX);
+        }
+        live.tools.clear();
+        self.live = live;
+        if let Some(draft) = shown.draft {
+            self.editor.set(&draft);
+        }
+    }
+
+    fn transcript(&mut self, id: &str, entries: &[crew_base::entry::Entry]) {
+        let reader = match self.full.as_deref_mut() {
+            Some(Full::Reader(reader, _)) => reader,
+            Some(Full::Picker(_) | Full::Board(_) | Full::Keys { .. }) | None => return,
+        };
+        let is_wanted = match &reader.source {
+            Source::Subagent(known) | Source::Stored(known) => known == id,
+            Source::Owner => false,
+        };
+        if is_wanted {
+            reader.set(entries::items(entries));
+        }
+    }
+
+    fn taken_back(&mut self, texts: &[String]) {
+        let texts: Vec<_> = texts.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+        if texts.is_empty() {
+            return;
+        }
+        self.give_back(&texts.join("\n"));
+    }
+}

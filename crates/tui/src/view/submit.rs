@@ -1,0 +1,145 @@
+//! Enter: who gets the text (TERM-4).
+
+use crew_base::id::SubagentId;
+use crew_base::message::Message;
+use crew_engine::api::Command;
+
+use super::{Receiver, Sent, Shell, View};
+use crate::request::Request;
+use crate::theme::{MUTED, WARNING};
+use crate::transcript::item::Item;
+
+impl View {
+    /// Sends what is typed; `later` queues it as a follow-up.
+    pub(super) fn submit(&mut self, later: bool) -> Option<Command> {
+        if let Receiver::Answer(subagent) = self.receiver.clone() {
+            return self.submit_answer(&subagent);
+        }
+        let text = self.editor.text();
+        if crew_base::text::is_blank(&text) {
+            return None;
+        }
+        if let Some(command) = self.slash(text.trim()) {
+            return command;
+        }
+        if let Some(shell) = text.trim_start().strip_prefix('!') {
+            self.submit_shell(shell);
+            return None;
+        }
+        self.submit_text(later)
+    }
+
+    /// Sends what is typed to the owner.
+    fn submit_text(&mut self, later: bool) -> Option<Command> {
+        let Some(session) = self.session.clone() else {
+            self.live.print("the session is still being opened; the text stays", MUTED);
+            return None;
+        };
+        if self.facts_known && self.facts.model.is_none() {
+            self.tell_no_model();
+            return None;
+        }
+        let text = self.take_draft();
+        let message = Message::user_text(text.trim_end().to_owned(), self.now);
+        let command = if later {
+            Command::PromptOrFollowUp(session, message)
+        } else {
+            Command::PromptOrSteer(session, message)
+        };
+        self.command(command, Sent::Text(text))
+    }
+
+    /// The draft, which goes into the history.
+    pub(super) fn take_draft(&mut self) -> String {
+        let text = self.editor.take();
+        self.editor.history.add(&text);
+        self.menu = None;
+        text
+    }
+
+    fn submit_shell(&mut self, command: &str) {
+        let (command, exclude) = match command.strip_prefix('!') {
+            Some(rest) => (rest, true),
+            None => (command, false),
+        };
+        let command = command.trim().to_owned();
+        if command.is_empty() || self.session.is_none() {
+            return;
+        }
+        if self.shell.is_some() {
+            self.live.print("a command is running already; Esc stops it", WARNING);
+            return;
+        }
+        self.take_draft();
+        self.shell =
+            Some(Shell { command: command.clone(), since: self.now, output: String::new() });
+        self.ask(Request::Shell { command, exclude });
+    }
+
+    /// Answers a subagent with exactly the text (TERM-41).
+    fn submit_answer(&mut self, subagent: &str) -> Option<Command> {
+        let text = self.editor.text();
+        if crew_base::text::is_blank(&text) {
+            return None;
+        }
+        let session = self.session.clone()?;
+        let known = self.crew.get(subagent);
+        let awaits = known.is_some_and(super::crew::Subagent::awaits);
+        if !awaits {
+            let cause = match known {
+                Some(gone) if gone.ended.is_some() => {
+                    let word = gone.status.word();
+                    let why = gone.text.clone().unwrap_or_default();
+                    format!("{subagent} is gone ({word}): {why}")
+                }
+                Some(_) => format!("{subagent} runs and cannot be answered now"),
+                None => format!("{subagent} is not known"),
+            };
+            self.live.add(Item::Failure {
+                what: cause,
+                next: Some("nothing was sent · Esc goes back to the owner".to_owned()),
+            });
+            return None;
+        }
+        let text = self.take_draft();
+        let command =
+            Command::Respond(session, SubagentId::new(subagent), text.trim_end().to_owned());
+        self.command(command, Sent::Answer { subagent: subagent.to_owned(), text })
+    }
+
+    /// Makes a subagent the receiver; the owner's draft is put aside.
+    pub(super) fn receive_as(&mut self, subagent: &str) {
+        let already = self.receiver == Receiver::Answer(subagent.to_owned());
+        if already {
+            return;
+        }
+        let mut fresh = crate::editor::Editor::default();
+        std::mem::swap(&mut fresh.history, &mut self.editor.history);
+        let mut draft = std::mem::replace(&mut self.editor, fresh);
+        if self.aside.is_none() {
+            draft.history.leave();
+            self.aside = Some(draft);
+        }
+        self.receiver = Receiver::Answer(subagent.to_owned());
+        self.menu = None;
+    }
+
+    /// Gives the text to the owner again; what was typed for the subagent is
+    /// kept in the history.
+    pub(super) fn receive_as_owner(&mut self) {
+        let typed = self.editor.text();
+        let mut history = std::mem::take(&mut self.editor.history);
+        history.add(&typed);
+        self.editor = self.aside.take().unwrap_or_default();
+        self.editor.history = history;
+        self.receiver = Receiver::Owner;
+        self.menu = None;
+    }
+
+    /// The three ways on without a model (TERM-52, P-4).
+    pub(super) fn tell_no_model(&mut self) {
+        for line in super::help::no_model(&self.found.looked_for, &self.setup, self.size.columns) {
+            self.live.print_line(line);
+        }
+    }
+}
