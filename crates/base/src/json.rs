@@ -23,8 +23,12 @@ impl Raw {
 
     /// Writes a value compactly.
     pub fn of(value: &Value) -> Raw {
-        let text = value.to_string();
-        Raw(Arc::from(RawValue::from_string(text).expect("a serialised value is JSON")))
+        Raw::serialised(value).expect("a value holds nothing JSON refuses")
+    }
+
+    /// Serialises a value; `None` when it holds what JSON cannot.
+    pub fn serialised(value: &(impl Serialize + ?Sized)) -> Option<Raw> {
+        serde_json::value::to_raw_value(value).ok().map(|raw| Raw(Arc::from(raw)))
     }
 
     /// The empty object `{}`.

@@ -15,7 +15,13 @@ pub fn excerpt(text: &str, chars_max: usize) -> String {
 
 /// Length in UTF-16 code units (`host.md` 0 "units").
 pub fn units(text: &str) -> usize {
-    text.chars().map(char::len_utf16).sum()
+    // A byte that begins a character is one unit, that of a pair two. Whole
+    // sessions are measured before their first request, so bytes are counted in
+    // runs whose sum fits into one.
+    const RUN: usize = 127;
+    let unit = |byte: &u8| u8::from(byte & 0xC0 != 0x80) + u8::from(*byte >= 0xF0);
+    let run = |bytes: &[u8]| usize::from(bytes.iter().map(unit).sum::<u8>());
+    text.as_bytes().chunks(RUN).map(run).sum()
 }
 
 /// The longest prefix of at most `units_max` UTF-16 units; never half a pair.

@@ -133,6 +133,8 @@ pub(crate) enum Invocation {
     Json(Box<Options>),
     /// `--mode rpc`.
     Rpc(Box<Options>),
+    /// The interactive mode.
+    Terminal(Box<Options>),
 }
 
 /// Options of `demo`.

@@ -20,8 +20,8 @@ pub(crate) enum Error {
     Usage(#[from] UsageError),
     #[error("{0} is not built yet")]
     NotBuilt(String),
-    #[error("the terminal face is not built yet")]
-    NoTerminalFace,
+    #[error("the terminal cannot be used")]
+    Terminal(#[source] io::Error),
     #[error("the current directory cannot be used")]
     NoWorkingDirectory(#[source] io::Error),
     #[error("there is no home directory: HOME is not set")]
@@ -144,7 +144,7 @@ impl Error {
         match self {
             Error::Usage(_)
             | Error::NotBuilt(_)
-            | Error::NoTerminalFace
+            | Error::Terminal(_)
             | Error::NoWorkingDirectory(_)
             | Error::DemoFolder { .. }
             | Error::Model { .. }
@@ -176,7 +176,7 @@ impl Error {
             }
             Error::Usage(_) => &["crew --help lists all options"],
             Error::NotBuilt(_) => &["crew --help lists what there is"],
-            Error::NoTerminalFace => &[
+            Error::Terminal(_) => &[
                 "one answer on stdout: crew -p \"PROMPT\"",
                 "events as JSON lines: crew --mode json \"PROMPT\"",
                 "a crew at work, without key: crew demo",

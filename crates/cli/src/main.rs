@@ -17,6 +17,7 @@ mod output;
 mod print;
 mod progress;
 mod rpc;
+mod tui;
 mod wiring;
 
 use std::process::ExitCode;
@@ -51,5 +52,6 @@ fn invoke(words: Vec<std::ffi::OsString>) -> Result<ExitCode, Error> {
         Invocation::Print(options) => print::run(*options),
         Invocation::Json(options) => json::run(*options),
         Invocation::Rpc(options) => rpc::run(*options),
+        Invocation::Terminal(options) => tui::run(*options),
     }
 }

@@ -174,16 +174,17 @@ fn a_provider_that_falls_silent_ends_its_child_after_bounded_tries() {
     );
     let mut client = Client::start(&world, &[]);
     client.prompt("spawn a");
-    std::thread::sleep(std::time::Duration::from_secs(3)); for l in client.lines(0) { println!("{l}"); }
     let settled = client.event(0, "crew_settled");
     assert_eq!(settled["status"], "error", "{settled}");
-    client.event(0, "crew_delivered");
+    // Told although the subagent is gone by then.
+    let delivered = client.event(0, "crew_delivered");
+    assert_eq!(delivered["subagentId"], settled["subagentId"]);
     rest(&mut client);
     let children = world.server.requests().into_iter().filter(Request::is_child).count();
     assert_eq!(children, 3, "the first try and two more");
     let told = world.server.owner_requests().pop().unwrap().all_text();
     assert_eq!(told.matches("\"status\":\"error\"").count(), 1, "{told}");
-    assert!(told.contains("begun and"), "what there was is named: {told}");
+    assert!(told.contains("150 ms") && told.contains("begun and"), "cause and work: {told}");
     assert_eq!(client.ask("crew_list_open", json!({})), json!({"subagents": []}));
     gate.open();
 }
@@ -300,6 +301,31 @@ fn a_large_session_is_resumed_in_little_memory() {
     let request = world.server.requests().pop().unwrap();
     assert!(request.all_text().contains("SUMMARY-OF-ALL"));
     assert!(request.body.to_string().len() < 1_000_000, "what was summarised is not sent");
+}
+
+#[test]
+fn a_result_that_arrived_is_not_listed_as_cut() {
+    // C127, product.md P-7: one failed and was delivered, the other never ends.
+    let gate = Gate::default();
+    let held = gate.clone();
+    let world = World::new(move |request| match request.is_child() {
+        true if request.all_text().contains("do fails") => Reply::status(400, "", "BROKEN"),
+        true => Reply::report("late").behind(&held),
+        false if request.has_results() => Reply::text("seen"),
+        false => spawning(request),
+    });
+    let running = world.spawn(&["-p", "--crew-wait", "1", "spawn fails hangs"]);
+    let failure_is_known = || {
+        let asked = world.server.owner_requests();
+        asked.iter().any(|request| request.all_text().contains("BROKEN"))
+    };
+    until("the failure at the owner", failure_is_known);
+    let run = running.wait();
+    run.is(1, "seen\n");
+    run.tells(&["waiting is over", "hangs"]);
+    let listed: Vec<&str> = run.err.lines().filter(|line| line.ends_with(": fails")).collect();
+    assert_eq!(listed, Vec::<&str>::new(), "{}", run.err);
+    gate.open();
 }
 
 #[test]

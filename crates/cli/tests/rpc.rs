@@ -1,6 +1,6 @@
 //! RPC mode (`host.md` 7): framing, prompts, aborts, ends, back-pressure.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
 

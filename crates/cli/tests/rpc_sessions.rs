@@ -1,7 +1,7 @@
 //! RPC mode across sessions (`host.md` 7.1.6, 7.3.7, 2.8) and with a crew
 //! (`crew.md` OWN, DEL; `terminal.md` TERM-41 to TERM-44).
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
 

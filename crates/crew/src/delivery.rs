@@ -13,7 +13,7 @@ use crew_base::message::{Content, CustomMessage};
 use crew_base::session::{DeliveryId, ResultMessage};
 use crew_base::time::Time;
 
-use crate::effect::{Effect, UpdateKind};
+use crate::effect::{Effect, Update, UpdateKind};
 use crate::roster::Crew;
 
 /// A settlement on its way.
@@ -30,6 +30,8 @@ pub struct Delivery {
     pub(crate) payload: Payload,
     /// Tokens and cost of the subagent so far, noted with it (P-14i).
     pub(crate) usage: Option<Raw>,
+    /// What faces are told when it has entered; an error outlives its subagent.
+    pub(crate) told: Update,
 }
 
 /// The two kinds (DEL-1).
@@ -156,8 +158,14 @@ impl Crew {
     pub fn entered(&mut self, id: DeliveryId) {
         let Some(at) = self.handed.iter().position(|delivery| delivery.id == id) else { return };
         let delivery = self.handed.remove(at);
-        if let Some(at) = self.subagents.of_id(&delivery.subagent) {
-            self.tell(at, UpdateKind::Delivered);
+        let is_result = matches!(delivery.payload, Payload::Result { .. });
+        match self.subagents.of_id(&delivery.subagent) {
+            Some(at) => self.tell(at, UpdateKind::Delivered),
+            None if is_result => {
+                let owner = delivery.owner.clone();
+                self.out.push(Effect::Update(Update { owner, ..delivery.told.clone() }));
+            }
+            None => {}
         }
         self.recorded.push_back(delivery);
         if self.recorded.len() > RECORDED_MAX {

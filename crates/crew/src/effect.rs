@@ -142,7 +142,8 @@ pub enum UpdateKind {
         /// Its tokens and cost so far.
         usage: Usage,
     },
-    /// A result stands in the owner's record.
+    /// A result stands in the owner's record; for one whose subagent is gone
+    /// (an error) it comes after `Closed`.
     Delivered,
     /// It is gone.
     Closed,

@@ -378,6 +378,7 @@ impl Crew {
             queued: now,
             payload,
             usage,
+            told: self.update(at, UpdateKind::Delivered),
         };
         self.route(delivery);
     }

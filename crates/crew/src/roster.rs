@@ -297,8 +297,14 @@ impl Crew {
     }
 
     pub(crate) fn tell(&mut self, at: Key, kind: UpdateKind) {
+        let update = self.update(at, kind);
+        self.out.push(Effect::Update(update));
+    }
+
+    /// What faces are told about a subagent now.
+    pub(crate) fn update(&self, at: Key, kind: UpdateKind) -> Update {
         let subagent = &self.subagents[at];
-        let update = Update {
+        Update {
             owner: subagent.owner.clone(),
             session: subagent.session.clone(),
             subagent: subagent.id.clone(),
@@ -307,8 +313,7 @@ impl Crew {
             model: subagent.model.clone(),
             status: subagent.status,
             kind,
-        };
-        self.out.push(Effect::Update(update));
+        }
     }
 
     /// Moves every open subagent of the previous session file, and what waits

@@ -1,6 +1,6 @@
 //! The HTTP exchange against raw sockets on loopback.
 
-#![allow(clippy::unwrap_used, reason = "the helpers belong to tests too")]
+#![expect(clippy::unwrap_used, reason = "the helpers belong to tests too")]
 
 mod common;
 

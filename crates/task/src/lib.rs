@@ -31,5 +31,4 @@ pub mod tool;
 pub mod truncate;
 
 pub use effect::{Effect, OpenTask, Phase, Update};
-pub use settings::Settings;
 pub use tasks::{Boundary, Caller, Lease, OpenedTask, Setup, Tasks};

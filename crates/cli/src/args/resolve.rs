@@ -66,7 +66,7 @@ pub(super) fn resolve(
             Err(UsageError::Conflict("--mode rpc", "@file").into())
         }
         Face::Rpc => Ok(Invocation::Rpc(options)),
-        Face::Terminal => Err(Error::NoTerminalFace),
+        Face::Terminal => Ok(Invocation::Terminal(options)),
     }
 }
 
@@ -275,7 +275,7 @@ mod tests {
                 Ok(Invocation::Help) => "help",
                 Ok(Invocation::Version) => "version",
                 Ok(Invocation::Demo(_)) => "demo",
-                Err(Error::NoTerminalFace) => "terminal",
+                Ok(Invocation::Terminal(_)) => "terminal",
                 Err(Error::NotBuilt(_)) => "later",
                 Err(_) => "error",
             };

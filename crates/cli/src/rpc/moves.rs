@@ -233,11 +233,16 @@ impl Face {
     }
 
     /// What the person set goes on in the session that is shown now; the model
-    /// only where no file names one.
+    /// only where no file names one: a copy keeps its entries and gets none of
+    /// its own (`host.md` 2.4.3, 2.8.4).
     fn take_over(&mut self) {
         let Some(moving) = &self.moving else { return };
         let (left, shown) = (&moving.left, &self.prepared);
-        let names_one = matches!(moving.plan.source, Source::File(_));
+        let names_one = match &moving.plan.source {
+            Source::File(_) | Source::Copy { .. } => true,
+            Source::Branch { leaf, .. } => leaf.is_some(),
+            Source::New { .. } | Source::Under { .. } => false,
+        };
         let reference = |model: &Option<_>| model.as_ref().map(|m: &Arc<ModelSpec>| m.reference());
         let is_same =
             reference(&left.model) == reference(&shown.model) && left.thinking == shown.thinking;

@@ -8,7 +8,7 @@ use crew_base::text::is_blank;
 use serde::Serialize;
 
 use super::compat::Compat;
-use crate::prepare::{AssistantTurn, ToolResultTurn, Turn};
+use crate::prepare::{AssistantTurn, ToolResultTurn, Turn, joined_text};
 
 /// Asks the provider to keep the prompt up to here.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -64,7 +64,7 @@ struct Source<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ResultContent<'a> {
-    Text(String),
+    Text(Cow<'a, str>),
     Parts(Vec<Part<'a>>),
 }
 
@@ -93,7 +93,7 @@ impl<'a> Part<'a> {
 /// The messages of all turns; the last block of the last user message is
 /// marked (3.10.2), messages without content are left out.
 pub(super) fn messages<'a>(
-    turns: &'a [Turn],
+    turns: &'a [Turn<'a>],
     cache: Option<CacheControl>,
     compat: Compat,
 ) -> Vec<WireMessage<'a>> {
@@ -114,8 +114,8 @@ fn message<'a>(role: &'static str, content: Vec<Part<'a>>) -> WireMessage<'a> {
     WireMessage { role, content }
 }
 
-fn user(blocks: &[Block]) -> Vec<Part<'_>> {
-    let parts = blocks.iter().filter_map(|block| match block {
+fn user<'a>(blocks: &'a [Cow<'a, Block>]) -> Vec<Part<'a>> {
+    let parts = blocks.iter().filter_map(|block| match &**block {
         Block::Text(text) if is_blank(&text.text) => None,
         Block::Text(text) => Some(Part::text(&*text.text)),
         Block::Image(image) => Some(Part::image(image)),
@@ -124,8 +124,8 @@ fn user(blocks: &[Block]) -> Vec<Part<'_>> {
     parts.collect()
 }
 
-fn assistant(answer: &AssistantTurn, compat: Compat) -> Vec<Part<'_>> {
-    let parts = answer.blocks.iter().filter_map(|block| match block {
+fn assistant<'a>(answer: &'a AssistantTurn<'a>, compat: Compat) -> Vec<Part<'a>> {
+    let parts = answer.blocks.iter().filter_map(|block| match &**block {
         Block::Text(text) if is_blank(&text.text) => None,
         Block::Text(text) => Some(Part::text(&*text.text)),
         Block::Thinking(thinking) => reasoning(thinking, compat),
@@ -154,22 +154,22 @@ fn reasoning(block: &ThinkingBlock, compat: Compat) -> Option<Part<'_>> {
 
 /// One user message of all results (`host.md` 9.2.4). The API takes no images
 /// in an error result, so these follow behind all results.
-fn tool_results(results: &[ToolResultTurn]) -> Vec<Part<'_>> {
+fn tool_results<'a>(results: &'a [ToolResultTurn<'a>]) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     let mut behind = Vec::new();
     for result in results {
-        let images: Vec<&ImageBlock> = result.blocks.iter().filter_map(as_image).collect();
+        let images: Vec<&ImageBlock> = result.blocks.iter().filter_map(|block| as_image(block)).collect();
         let text = joined_text(&result.blocks);
         let content = if images.is_empty() {
             let blank = is_blank(&text);
-            let text = if blank { "(no output)".to_owned() } else { text };
+            let text = if blank { Cow::Borrowed("(no output)") } else { text };
             ResultContent::Text(text)
         } else if result.is_error {
             behind.push(Part::text(format!("Images of the failed call {}:", result.call)));
             behind.extend(images.into_iter().map(Part::image));
             let note = "(its images follow behind the results)";
             let text = if is_blank(&text) { note.to_owned() } else { format!("{text}\n{note}") };
-            ResultContent::Text(text)
+            ResultContent::Text(text.into())
         } else {
             ResultContent::Parts(with_images(&result.blocks))
         };
@@ -184,17 +184,12 @@ fn tool_results(results: &[ToolResultTurn]) -> Vec<Part<'_>> {
 }
 
 /// Blocks in their order, with some text in any case.
-fn with_images(blocks: &[Block]) -> Vec<Part<'_>> {
+fn with_images<'a>(blocks: &'a [Cow<'a, Block>]) -> Vec<Part<'a>> {
     let mut parts = user(blocks);
     if parts.iter().all(|part| matches!(part.kind, Kind::Image { .. })) {
         parts.insert(0, Part::text("(see the image)"));
     }
     parts
-}
-
-fn joined_text(blocks: &[Block]) -> String {
-    let texts = blocks.iter().filter_map(Block::as_text);
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn as_image(block: &Block) -> Option<&ImageBlock> {

@@ -16,7 +16,7 @@ use crate::wire::{EncodeOptions, Encoded, Fields};
 /// Writes the request.
 pub(crate) fn encode(
     request: &ModelRequest,
-    prepared: &Prepared,
+    prepared: &Prepared<'_>,
     options: &EncodeOptions,
 ) -> Result<Encoded, ModelError> {
     let compat = Compat::of(&request.model);
@@ -42,18 +42,19 @@ pub(crate) fn encode(
     if let Thinking::Adaptive { effort } = &thinking {
         body.set("output_config", &json!({ "effort": effort }));
     }
-    body.set("messages", &messages(&prepared.turns, cache, compat));
+    body.hold("messages");
     if let Some(sampling) = &request.model.sampling_params {
         let mut sampling = Fields::of(sampling);
         if thinking.is_on() || !compat.temperature {
-            sampling.0.retain(|(name, _)| name != "temperature");
+            sampling.list.retain(|(name, _)| name != "temperature");
         }
         body.merge(sampling);
     }
+    let conversation = messages(&prepared.turns, cache, compat);
     Ok(Encoded {
         url: format!("{}/v1/messages", request.model.base_url),
         headers: headers(&thinking, !prepared.tools.is_empty(), compat),
-        body: body.text(),
+        body: body.text_with(&conversation, prepared.bytes()),
     })
 }
 
@@ -87,7 +88,7 @@ fn cache_control(wish: CacheRetention, compat: Compat) -> Option<CacheControl> {
 /// thinks, and a tool that is not offered.
 fn tool_choice(
     request: &ModelRequest,
-    prepared: &Prepared,
+    prepared: &Prepared<'_>,
     thinking: &Thinking,
     compat: Compat,
 ) -> Option<serde_json::Value> {

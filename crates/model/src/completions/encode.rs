@@ -15,7 +15,7 @@ use crate::wire::{EncodeOptions, Encoded, Fields};
 /// Writes the request.
 pub(crate) fn encode(
     request: &ModelRequest,
-    prepared: &Prepared,
+    prepared: &Prepared<'_>,
     options: &EncodeOptions,
 ) -> Result<Encoded, ModelError> {
     let compat = Compat::of(&request.model);
@@ -27,7 +27,7 @@ pub(crate) fn encode(
     }
     let mut body = Fields::default();
     body.set("model", &request.model.id);
-    body.set("messages", &conversation);
+    body.hold("messages");
     body.set("stream", &true);
     if compat.usage_in_streaming {
         body.set("stream_options", &json!({ "include_usage": true }));
@@ -53,11 +53,11 @@ pub(crate) fn encode(
     Ok(Encoded {
         url: format!("{}/chat/completions", request.model.base_url),
         headers: headers(request, &compat),
-        body: body.text(),
+        body: body.text_with(&conversation, prepared.bytes()),
     })
 }
 
-fn instructions(request: &ModelRequest, prepared: &Prepared, compat: &Compat) -> Vec<Message> {
+fn instructions(request: &ModelRequest, prepared: &Prepared<'_>, compat: &Compat) -> Vec<Message> {
     if is_blank(&prepared.prompt) {
         return Vec::new();
     }
@@ -66,7 +66,7 @@ fn instructions(request: &ModelRequest, prepared: &Prepared, compat: &Compat) ->
     vec![Message::new(role, Content::Text(prepared.prompt.clone()))]
 }
 
-fn has_tool_history(prepared: &Prepared) -> bool {
+fn has_tool_history(prepared: &Prepared<'_>) -> bool {
     let mut turns = prepared.turns.iter();
     turns.any(|turn| matches!(turn, Turn::ToolResults(results) if !results.is_empty()))
 }

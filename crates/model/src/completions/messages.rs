@@ -1,5 +1,7 @@
 //! The messages of a Chat Completions request (`host.md` 9.3.2 to 9.3.8).
 
+use std::borrow::Cow;
+
 use crew_base::json::{Raw, mend_surrogates};
 use crew_base::message::{Block, ThinkingBlock, ToolCall};
 use crew_base::text::is_blank;
@@ -8,7 +10,7 @@ use serde::Serialize;
 
 use super::compat::Compat;
 use super::decode::REASONING_FIELDS;
-use crate::prepare::{AssistantTurn, ToolResultTurn, Turn};
+use crate::prepare::{AssistantTurn, ToolResultTurn, Turn, joined_text};
 use crate::wire::Fields;
 
 /// Stands for a tool result without text.
@@ -126,7 +128,7 @@ pub(super) fn tools(tools: &[ToolDefinition], compat: &Compat) -> Vec<Tool> {
 }
 
 /// The messages behind the instructions, in order.
-pub(super) fn messages(turns: &[Turn], compat: &Compat) -> Vec<Message> {
+pub(super) fn messages(turns: &[Turn<'_>], compat: &Compat) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for turn in turns {
         match turn {
@@ -180,8 +182,8 @@ fn push_user(messages: &mut Vec<Message>, content: Content, compat: &Compat) {
 }
 
 /// Text as a string, anything else as parts; `None` if nothing is left.
-fn user_content(blocks: &[Block]) -> Option<Content> {
-    let mut parts: Vec<Part> = blocks.iter().filter_map(part).collect();
+fn user_content(blocks: &[Cow<'_, Block>]) -> Option<Content> {
+    let mut parts: Vec<Part> = blocks.iter().filter_map(|block| part(block)).collect();
     if let [Part::Text { text, .. }] = &mut parts[..] {
         return Some(Content::Text(std::mem::take(text)));
     }
@@ -200,12 +202,12 @@ fn part(block: &Block) -> Option<Part> {
 }
 
 /// An answer; `None` if neither text nor a call is left of it (9.3.4).
-fn assistant(answer: &AssistantTurn, compat: &Compat) -> Option<Message> {
+fn assistant(answer: &AssistantTurn<'_>, compat: &Compat) -> Option<Message> {
     let mut texts = Vec::new();
     let mut thoughts = Vec::new();
     let mut tool_calls = Vec::new();
     for block in &answer.blocks {
-        match block {
+        match &**block {
             Block::Text(block) if is_blank(&block.text) => {}
             Block::Text(block) => texts.push(block.text.as_str()),
             Block::Thinking(block) => thoughts.push(block),
@@ -282,29 +284,24 @@ fn joined(thoughts: &[&ThinkingBlock]) -> String {
     texts.join("\n")
 }
 
-fn tool_result(result: &ToolResultTurn, compat: &Compat) -> Message {
-    let text = result_text(result);
-    let has_image = result.blocks.iter().any(is_image);
+fn tool_result(result: &ToolResultTurn<'_>, compat: &Compat) -> Message {
+    let text = joined_text(&result.blocks);
+    let has_image = result.blocks.iter().any(|block| is_image(block));
     let text = match (is_blank(&text), has_image) {
-        (false, _) => text,
+        (false, _) => text.into_owned(),
         (true, true) => SEE_IMAGE.to_owned(),
         (true, false) => NO_OUTPUT.to_owned(),
     };
     let mut message = Message::new("tool", Content::Text(text));
     message.tool_call_id = Some(result.call.to_string());
-    message.name = compat.tool_result_name.then(|| result.tool.clone());
+    message.name = compat.tool_result_name.then(|| result.tool.to_owned());
     message
 }
 
-fn result_text(result: &ToolResultTurn) -> String {
-    let texts = result.blocks.iter().filter_map(Block::as_text);
-    texts.collect::<Vec<_>>().join("\n")
-}
-
 /// The images of a run of results, since a tool message holds only text.
-fn result_images(results: &[ToolResultTurn]) -> Option<Content> {
+fn result_images(results: &[ToolResultTurn<'_>]) -> Option<Content> {
     let blocks = results.iter().flat_map(|result| &result.blocks);
-    let images = blocks.filter(|block| is_image(block)).filter_map(part);
+    let images = blocks.filter(|block| is_image(block)).filter_map(|block| part(block));
     let mut parts = vec![Part::text(IMAGE_CAPTION)];
     parts.extend(images);
     (parts.len() > 1).then_some(Content::Parts(parts))

@@ -148,7 +148,7 @@ fn template(body: &mut Fields, member: &str, switch: &str, wish: &Wish, compat: 
         return;
     };
     let mut values = body.get(member).map(Fields::of).unwrap_or_default();
-    for (name, value) in Fields::of(configured).0 {
+    for (name, value) in Fields::of(configured).list {
         if let Some(value) = resolve(&value, wish) {
             values.set(&name, &value);
         }

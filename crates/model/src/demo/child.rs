@@ -339,7 +339,7 @@ fn observations(path: &str, look: &look::Look) -> Vec<String> {
     ];
     if let Some((lines, first)) = look.unfinished {
         let lines = counted(lines as u64, "line says", "lines say");
-        seen.push(format!("{lines} TODO or FIXME, the first is line {first}"));
+        seen.push(format!("{lines} that work is unfinished, the first is line {first}"));
     }
     seen
 }

@@ -1,12 +1,14 @@
 //! The turns of a Gemini request (`host.md` 9.5.2 to 9.5.4).
 
+use std::borrow::Cow;
+
 use crew_base::json::Raw;
 use crew_base::message::{Block, ImageBlock};
 use crew_base::text::is_blank;
 use serde::Serialize;
 
 use super::models::Traits;
-use crate::prepare::{AssistantTurn, ToolResultTurn, Turn};
+use crate::prepare::{AssistantTurn, ToolResultTurn, Turn, joined_text};
 
 /// Stands for a tool result without text.
 const NO_OUTPUT: &str = "(no output)";
@@ -72,7 +74,7 @@ enum Response {
 }
 
 /// The turns of a conversation, in order; empty ones are dropped.
-pub(super) fn contents(turns: &[Turn], traits: Traits) -> Vec<Content> {
+pub(super) fn contents(turns: &[Turn<'_>], traits: Traits) -> Vec<Content> {
     let mut contents = Vec::new();
     let mut push = |role, parts: Vec<Part>| {
         if !parts.is_empty() {
@@ -81,7 +83,9 @@ pub(super) fn contents(turns: &[Turn], traits: Traits) -> Vec<Content> {
     };
     for turn in turns {
         match turn {
-            Turn::User(blocks) => push("user", blocks.iter().filter_map(user_part).collect()),
+            Turn::User(blocks) => {
+                push("user", blocks.iter().filter_map(|block| user_part(block)).collect());
+            }
             Turn::Assistant(answer) => push("model", model_parts(answer, traits)),
             Turn::ToolResults(results) => {
                 let parts = results.iter().map(|result| result_part(result, traits));
@@ -120,8 +124,8 @@ fn image_part(image: &ImageBlock) -> Part {
 
 /// The parts of an answer. Signatures are already those of this model only;
 /// a blank part goes back when it carries one (9.5.2).
-fn model_parts(answer: &AssistantTurn, traits: Traits) -> Vec<Part> {
-    let part = |block: &Block| match block {
+fn model_parts(answer: &AssistantTurn<'_>, traits: Traits) -> Vec<Part> {
+    let part = |block: &Cow<'_, Block>| match &**block {
         Block::Text(block) => {
             let signature = signature(block.text_signature.as_deref());
             spoken(&block.text, signature)
@@ -165,19 +169,18 @@ fn signature(signature: Option<&str>) -> Option<String> {
     signature.filter(valid).map(str::to_owned)
 }
 
-fn result_part(result: &ToolResultTurn, traits: Traits) -> Part {
+fn result_part(result: &ToolResultTurn<'_>, traits: Traits) -> Part {
     let images = images(result);
-    let texts = result.blocks.iter().filter_map(Block::as_text);
-    let text = texts.collect::<Vec<_>>().join("\n");
+    let text = joined_text(&result.blocks);
     let text = match (is_blank(&text), images.is_empty()) {
-        (false, _) => text,
+        (false, _) => text.into_owned(),
         (true, true) => NO_OUTPUT.to_owned(),
         (true, false) => SEE_IMAGE.to_owned(),
     };
     let response = if result.is_error { Response::Error(text) } else { Response::Output(text) };
     Part {
         function_response: Some(FunctionResponse {
-            name: result.tool.clone(),
+            name: result.tool.to_owned(),
             response,
             id: traits.call_ids.then(|| result.call.to_string()),
             parts: if traits.nested_images { images } else { Vec::new() },
@@ -186,15 +189,15 @@ fn result_part(result: &ToolResultTurn, traits: Traits) -> Part {
     }
 }
 
-fn images(result: &ToolResultTurn) -> Vec<Part> {
-    let image = |block: &Block| match block {
+fn images(result: &ToolResultTurn<'_>) -> Vec<Part> {
+    let image = |block: &Cow<'_, Block>| match &**block {
         Block::Image(image) => Some(image_part(image)),
         Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Other(_) => None,
     };
     result.blocks.iter().filter_map(image).collect()
 }
 
-fn captioned_images(results: &[ToolResultTurn]) -> Vec<Part> {
+fn captioned_images(results: &[ToolResultTurn<'_>]) -> Vec<Part> {
     let mut parts: Vec<Part> = results.iter().flat_map(images).collect();
     if !parts.is_empty() {
         parts.insert(0, text_part(IMAGE_CAPTION));

@@ -20,13 +20,13 @@ const ROOT_MEMBERS: [&str; 6] =
 /// Writes the request.
 pub(crate) fn encode(
     request: &ModelRequest,
-    prepared: &Prepared,
+    prepared: &Prepared<'_>,
     options: &EncodeOptions,
 ) -> Result<Encoded, ModelError> {
     let model = &request.model;
     let traits = traits(&model.id);
     let mut body = Fields::default();
-    body.set("contents", &contents(&prepared.turns, traits));
+    body.hold("contents");
     if !is_blank(&prepared.prompt) {
         let parts = json!({ "parts": [{ "text": prepared.prompt }] });
         body.set("systemInstruction", &parts);
@@ -46,7 +46,7 @@ pub(crate) fn encode(
         generation.set("thinkingConfig", &thinking);
     }
     let sampling = model.sampling_params.as_ref().map(Fields::of);
-    for (name, value) in sampling.unwrap_or_default().0 {
+    for (name, value) in sampling.unwrap_or_default().list {
         if name == "generationConfig" {
             generation.merge(Fields::of(&value));
         } else if ROOT_MEMBERS.contains(&name.as_str()) {
@@ -60,11 +60,11 @@ pub(crate) fn encode(
     Ok(Encoded {
         url: format!("{}/models/{id}:streamGenerateContent?alt=sse", model.base_url),
         headers: vec![("accept".to_owned(), "text/event-stream".to_owned())],
-        body: body.text(),
+        body: body.text_with(&contents(&prepared.turns, traits), prepared.bytes()),
     })
 }
 
-fn declarations(prepared: &Prepared) -> Vec<Value> {
+fn declarations(prepared: &Prepared<'_>) -> Vec<Value> {
     let declare = |tool: &crew_base::tool::ToolDefinition| {
         json!({
             "name": tool.name,

@@ -1,9 +1,13 @@
 //! Messages of the host as text for the model (`host.md` 2.6.6), and the
 //! placeholders for images (9.1.6). Wording is ours and never stored.
 
+use std::borrow::Cow;
+
 use crew_base::json::{Raw, mend_surrogates};
 use crew_base::message::{BashExecutionMessage, Block};
 use crew_base::text::is_blank;
+
+use super::Blocks;
 
 /// Who an image was meant by, for the wording of its placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,18 +59,18 @@ pub(super) fn compaction(summary: &str) -> String {
 
 /// Text and image blocks as the model can take them: without image input each
 /// run of images becomes one placeholder; other kinds are dropped.
-pub(super) fn readable(blocks: Vec<Block>, images: bool, origin: ImageOrigin) -> Vec<Block> {
+pub(super) fn readable(blocks: Blocks<'_>, images: bool, origin: ImageOrigin) -> Blocks<'_> {
     let placeholder = match origin {
         ImageOrigin::User => "(an image was attached here; it cannot be shown to this model)",
         ImageOrigin::Tool => "(the tool returned an image; it cannot be shown to this model)",
     };
-    let mut kept = Vec::new();
+    let mut kept = Vec::with_capacity(blocks.len());
     let mut in_run = false;
     for block in blocks {
-        match block {
+        match &*block {
             Block::Image(_) if !images => {
                 if !in_run {
-                    kept.push(Block::text(placeholder));
+                    kept.push(Cow::Owned(Block::text(placeholder)));
                 }
                 in_run = true;
                 continue;
@@ -81,6 +85,8 @@ pub(super) fn readable(blocks: Vec<Block>, images: bool, origin: ImageOrigin) ->
 
 /// JSON text without escapes of unpaired surrogates (9.1.8, C136).
 pub(super) fn mended(raw: &Raw) -> Raw {
-    let text = mend_surrogates(raw.text());
-    Raw::parse(&text).unwrap_or_else(|| raw.clone())
+    match mend_surrogates(raw.text()) {
+        Cow::Borrowed(_) => raw.clone(),
+        Cow::Owned(text) => Raw::parse(&text).unwrap_or_else(|| raw.clone()),
+    }
 }

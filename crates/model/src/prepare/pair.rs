@@ -3,6 +3,7 @@
 //! Invariant: behind every answer with calls stands one turn with exactly one
 //! result for each of them, in the order of the calls.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crew_base::id::CallId;
@@ -11,34 +12,34 @@ use crew_base::model::ModelSpec;
 use crew_base::text::is_blank;
 
 use super::convert::{ImageOrigin, mended, readable};
-use super::{AssistantTurn, ToolResultTurn, Turn};
+use super::{AssistantTurn, Blocks, ToolResultTurn, Turn};
 
 /// Gathers turns; holds back what stands between calls and their results.
-pub(super) struct Pairing<'a> {
+pub(super) struct Pairing<'a, 'r> {
     model: &'a ModelSpec,
     images: bool,
-    rewrite_id: &'a mut dyn FnMut(&CallId, bool) -> CallId,
+    rewrite_id: &'r mut dyn FnMut(&CallId, bool) -> CallId,
     used: BTreeSet<CallId>,
-    turns: Vec<Turn>,
+    turns: Vec<Turn<'a>>,
     /// Calls of the last answer.
-    open: Vec<OpenCall>,
+    open: Vec<OpenCall<'a>>,
     /// User turns since the last answer, while it has calls.
-    held: Vec<Turn>,
+    held: Vec<Turn<'a>>,
 }
 
-struct OpenCall {
-    id: CallId,
+struct OpenCall<'a> {
+    id: &'a CallId,
     sent_id: CallId,
-    tool: String,
-    result: Option<ToolResultTurn>,
+    tool: &'a str,
+    result: Option<ToolResultTurn<'a>>,
 }
 
-impl<'a> Pairing<'a> {
+impl<'a, 'r> Pairing<'a, 'r> {
     pub(super) fn new(
         model: &'a ModelSpec,
         images: bool,
-        rewrite_id: &'a mut dyn FnMut(&CallId, bool) -> CallId,
-    ) -> Pairing<'a> {
+        rewrite_id: &'r mut dyn FnMut(&CallId, bool) -> CallId,
+    ) -> Pairing<'a, 'r> {
         Pairing {
             model,
             images,
@@ -51,7 +52,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// Adds a user turn.
-    pub(super) fn user(&mut self, blocks: Vec<Block>) {
+    pub(super) fn user(&mut self, blocks: Blocks<'a>) {
         let turn = Turn::User(readable(blocks, self.images, ImageOrigin::User));
         if self.open.is_empty() {
             self.turns.push(turn);
@@ -61,7 +62,7 @@ impl<'a> Pairing<'a> {
     }
 
     /// Adds an answer; failed and aborted ones are left out (9.1.5).
-    pub(super) fn answer(&mut self, answer: &AssistantMessage) {
+    pub(super) fn answer(&mut self, answer: &'a AssistantMessage) {
         self.settle();
         match answer.stop_reason {
             StopReason::Error | StopReason::Aborted | StopReason::Pending => return,
@@ -76,28 +77,29 @@ impl<'a> Pairing<'a> {
         self.turns.push(Turn::Assistant(AssistantTurn {
             same_model,
             blocks,
-            source_provider: answer.provider.clone(),
-            source_api: answer.api.clone(),
-            source_model: answer.model.clone(),
+            source_provider: &answer.provider,
+            source_api: &answer.api,
+            source_model: &answer.model,
         }));
     }
 
     /// Adds a result to its call; one without an open call is dropped.
-    pub(super) fn result(&mut self, result: &ToolResultMessage) {
+    pub(super) fn result(&mut self, result: &'a ToolResultMessage) {
         let waiting =
-            |call: &&mut OpenCall| call.id == result.tool_call_id && call.result.is_none();
+            |call: &&mut OpenCall| *call.id == result.tool_call_id && call.result.is_none();
         if let Some(call) = self.open.iter_mut().find(waiting) {
+            let blocks = result.content.iter().map(Cow::Borrowed).collect();
             call.result = Some(ToolResultTurn {
                 call: call.sent_id.clone(),
-                tool: call.tool.clone(),
-                blocks: readable(result.content.clone(), self.images, ImageOrigin::Tool),
+                tool: call.tool,
+                blocks: readable(blocks, self.images, ImageOrigin::Tool),
                 is_error: result.is_error,
             });
         }
     }
 
     /// The turns.
-    pub(super) fn finish(mut self) -> Vec<Turn> {
+    pub(super) fn finish(mut self) -> Vec<Turn<'a>> {
         self.settle();
         self.turns
     }
@@ -105,32 +107,33 @@ impl<'a> Pairing<'a> {
     /// Ends the wait for results: unanswered calls get an error result, what
     /// was held back follows.
     fn settle(&mut self) {
-        let results: Vec<ToolResultTurn> = self.open.drain(..).map(OpenCall::settled).collect();
+        let results: Vec<ToolResultTurn<'a>> = self.open.drain(..).map(OpenCall::settled).collect();
         if !results.is_empty() {
             self.turns.push(Turn::ToolResults(results));
         }
         self.turns.append(&mut self.held);
     }
 
-    fn replayed(&mut self, block: &Block, same_model: bool) -> Option<Block> {
+    fn replayed(&mut self, block: &'a Block, same_model: bool) -> Option<Cow<'a, Block>> {
         match block {
+            Block::Text(text) if same_model || text.text_signature.is_none() => {
+                Some(Cow::Borrowed(block))
+            }
             Block::Text(text) => {
                 let mut text = text.clone();
-                if !same_model {
-                    text.text_signature = None;
-                }
-                Some(Block::Text(text))
+                text.text_signature = None;
+                Some(Cow::Owned(Block::Text(text)))
             }
             Block::Thinking(thinking) => {
-                (same_model && is_replayable(thinking)).then(|| block.clone())
+                (same_model && is_replayable(thinking)).then_some(Cow::Borrowed(block))
             }
             Block::ToolCall(call) => {
                 let wanted = (self.rewrite_id)(&call.id, same_model);
                 let sent_id = self.unique(wanted);
                 self.open.push(OpenCall {
-                    id: call.id.clone(),
+                    id: &call.id,
                     sent_id: sent_id.clone(),
-                    tool: call.name.clone(),
+                    tool: &call.name,
                     result: None,
                 });
                 let mut call = call.clone();
@@ -139,7 +142,7 @@ impl<'a> Pairing<'a> {
                 if !same_model {
                     call.thought_signature = None;
                 }
-                Some(Block::ToolCall(call))
+                Some(Cow::Owned(Block::ToolCall(call)))
             }
             Block::Image(_) | Block::Other(_) => None,
         }
@@ -168,12 +171,12 @@ impl<'a> Pairing<'a> {
     }
 }
 
-impl OpenCall {
-    fn settled(self) -> ToolResultTurn {
+impl<'a> OpenCall<'a> {
+    fn settled(self) -> ToolResultTurn<'a> {
         self.result.unwrap_or_else(|| ToolResultTurn {
             call: self.sent_id,
             tool: self.tool,
-            blocks: vec![Block::text("No result: this call was never finished.")],
+            blocks: vec![Cow::Owned(Block::text("No result: this call was never finished."))],
             is_error: true,
         })
     }

@@ -1,6 +1,8 @@
 //! How many output tokens a request may ask for (`host.md` 3.10.8).
 
-use crew_base::message::{Block, Message, StopReason};
+use std::borrow::Cow;
+
+use crew_base::message::{Block, Content, Message, StopReason};
 use crew_base::model::ModelRequest;
 use crew_base::text::units;
 
@@ -49,16 +51,20 @@ fn input_estimate(request: &ModelRequest, prepared: &Prepared) -> u64 {
     }
     for turn in &prepared.turns {
         match turn {
-            Turn::User(blocks) => all.blocks(blocks),
-            Turn::Assistant(answer) => all.blocks(&answer.blocks),
+            Turn::User(blocks) => all.blocks(borrowed(blocks)),
+            Turn::Assistant(answer) => all.blocks(borrowed(&answer.blocks)),
             Turn::ToolResults(results) => {
                 for result in results {
-                    all.blocks(&result.blocks);
+                    all.blocks(borrowed(&result.blocks));
                 }
             }
         }
     }
     all.tokens()
+}
+
+fn borrowed<'b>(blocks: &'b [Cow<'_, Block>]) -> impl Iterator<Item = &'b Block> {
+    blocks.iter().map(|block| &**block)
 }
 
 /// Text units and images of some content.
@@ -84,8 +90,8 @@ impl Size {
                     .map(|tool| units(&tool.description) + tool.parameters.text().len())
                     .sum::<usize>();
             }
-            Message::User(user) => self.blocks(&user.content.blocks()),
-            Message::Custom(custom) => self.blocks(&custom.content.blocks()),
+            Message::User(user) => self.content(&user.content),
+            Message::Custom(custom) => self.content(&custom.content),
             Message::Assistant(answer) => self.blocks(&answer.content),
             Message::ToolResult(result) => self.blocks(&result.content),
             Message::BashExecution(run) => self.units += units(&run.command) + units(&run.output),
@@ -94,7 +100,14 @@ impl Size {
         }
     }
 
-    fn blocks(&mut self, blocks: &[Block]) {
+    fn content(&mut self, content: &Content) {
+        match content {
+            Content::Text(text) => self.units += units(text),
+            Content::Blocks(blocks) => self.blocks(blocks),
+        }
+    }
+
+    fn blocks<'b>(&mut self, blocks: impl IntoIterator<Item = &'b Block>) {
         for block in blocks {
             match block {
                 Block::Text(text) => self.units += units(&text.text),

@@ -44,11 +44,11 @@ pub(crate) fn request(api: Api, messages: Vec<&str>) -> ModelRequest {
     }
 }
 
-fn prepared(messages: Vec<&str>) -> Prepared {
-    prepared_by(&request(Api::AnthropicMessages, messages))
+fn prepared(messages: Vec<&str>) -> Prepared<'static> {
+    prepared_by(Box::leak(Box::new(request(Api::AnthropicMessages, messages))))
 }
 
-fn prepared_by(request: &ModelRequest) -> Prepared {
+fn prepared_by(request: &ModelRequest) -> Prepared<'_> {
     prepare(request, &EncodeOptions::default(), &mut |id, same| {
         if same { id.clone() } else { CallId::new(id.as_str().replace('|', "_")) }
     })
@@ -56,14 +56,14 @@ fn prepared_by(request: &ModelRequest) -> Prepared {
 
 /// Turns in short: `u:text`, `a:text+call(id)`, `r:id=text` with `!` on errors.
 fn short(turns: &[Turn]) -> Vec<String> {
-    let text = |block: &Block| match block {
+    let text = |block: &Cow<'_, Block>| match &**block {
         Block::Text(text) => text.text.clone(),
         Block::Image(image) => format!("<{}>", image.data),
         Block::Thinking(thinking) => format!("({})", thinking.thinking),
         Block::ToolCall(call) => format!("call({})", call.id),
         Block::Other(_) => "other".into(),
     };
-    let join = |blocks: &[Block]| blocks.iter().map(text).collect::<Vec<_>>().join("+");
+    let join = |blocks: &[Cow<'_, Block>]| blocks.iter().map(text).collect::<Vec<_>>().join("+");
     let mut lines = Vec::new();
     for turn in turns {
         match turn {

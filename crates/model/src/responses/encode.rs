@@ -15,7 +15,7 @@ use crate::wire::{EncodeOptions, Encoded, Fields};
 /// Writes the request.
 pub(crate) fn encode(
     request: &ModelRequest,
-    prepared: &Prepared,
+    prepared: &Prepared<'_>,
     _options: &EncodeOptions,
 ) -> Result<Encoded, ModelError> {
     /// The API refuses less.
@@ -25,7 +25,7 @@ pub(crate) fn encode(
     input.extend(items(request, &prepared.turns));
     let mut body = Fields::default();
     body.set("model", &request.model.id);
-    body.set("input", &input);
+    body.hold("input");
     body.set("stream", &true);
     body.set("store", &false);
     if switches.flag("supportsMaxOutputTokens", true) {
@@ -47,11 +47,11 @@ pub(crate) fn encode(
     Ok(Encoded {
         url: format!("{}/responses", request.model.base_url),
         headers: headers(request, &switches),
-        body: body.text(),
+        body: body.text_with(&input, prepared.bytes()),
     })
 }
 
-fn instructions(request: &ModelRequest, prepared: &Prepared, switches: &Switches) -> Vec<Raw> {
+fn instructions(request: &ModelRequest, prepared: &Prepared<'_>, switches: &Switches) -> Vec<Raw> {
     if is_blank(&prepared.prompt) {
         return Vec::new();
     }
@@ -60,7 +60,7 @@ fn instructions(request: &ModelRequest, prepared: &Prepared, switches: &Switches
     vec![Raw::of(&json!({ "role": role, "content": prepared.prompt }))]
 }
 
-fn tools(prepared: &Prepared, switches: &Switches) -> Vec<Fields> {
+fn tools(prepared: &Prepared<'_>, switches: &Switches) -> Vec<Fields> {
     let strict = switches.flag("supportsStrictMode", false);
     let mut tools = Vec::new();
     for tool in &prepared.tools {

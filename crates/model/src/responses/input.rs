@@ -1,5 +1,7 @@
 //! The input items of a Responses request (`host.md` 9.4.1 to 9.4.5).
 
+use std::borrow::Cow;
+
 use crew_base::json::{Raw, mend_surrogates};
 use crew_base::message::{Block, TextBlock, ThinkingBlock, ToolCall};
 use crew_base::model::ModelRequest;
@@ -8,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::{ID_CHARS_MAX, split_id};
 use crate::assembly::short_digest;
-use crate::prepare::{AssistantTurn, ToolResultTurn, Turn};
+use crate::prepare::{AssistantTurn, ToolResultTurn, Turn, joined_text};
 
 /// Stands for a tool result without text or image.
 const NO_OUTPUT: &str = "(no output)";
 
 /// The items of a conversation, in order.
-pub(super) fn items(request: &ModelRequest, turns: &[Turn]) -> Vec<Raw> {
+pub(super) fn items(request: &ModelRequest, turns: &[Turn<'_>]) -> Vec<Raw> {
     let mut items = Vec::new();
     for (position, turn) in turns.iter().enumerate() {
         match turn {
@@ -31,8 +33,8 @@ pub(super) fn items(request: &ModelRequest, turns: &[Turn]) -> Vec<Raw> {
     items
 }
 
-fn parts(blocks: &[Block]) -> Vec<Value> {
-    let part = |block: &Block| match block {
+fn parts(blocks: &[Cow<'_, Block>]) -> Vec<Value> {
+    let part = |block: &Cow<'_, Block>| match &**block {
         Block::Text(text) if is_blank(&text.text) => None,
         Block::Text(text) => Some(json!({ "type": "input_text", "text": text.text })),
         Block::Image(image) => Some(json!({
@@ -47,11 +49,15 @@ fn parts(blocks: &[Block]) -> Vec<Value> {
 
 /// The items of an answer (9.4.3). Reasoning at its end is left out: the API
 /// refuses reasoning without the item that it led to.
-fn answer_items(request: &ModelRequest, answer: &AssistantTurn, position: usize) -> Vec<Raw> {
+fn answer_items(
+    request: &ModelRequest,
+    answer: &AssistantTurn<'_>,
+    position: usize,
+) -> Vec<Raw> {
     let mut items = Vec::new();
     let mut sendable = 0;
     for (at, block) in answer.blocks.iter().enumerate() {
-        let (item, is_reasoning) = match block {
+        let (item, is_reasoning) = match &**block {
             Block::Thinking(block) => (reasoning_item(block), true),
             Block::Text(block) => (text_item(block, &format!("msg_{position}_{at}")), false),
             Block::ToolCall(call) => (Some(call_item(request, answer, call)), false),
@@ -109,7 +115,7 @@ fn read_signature(signature: &str) -> (Option<String>, Option<Value>) {
     (id.filter(|id| !id.is_empty()), phase.cloned())
 }
 
-fn call_item(request: &ModelRequest, answer: &AssistantTurn, call: &ToolCall) -> Raw {
+fn call_item(request: &ModelRequest, answer: &AssistantTurn<'_>, call: &ToolCall) -> Raw {
     let (call_id, item) = split_id(call.id.as_str());
     let mut value = json!({
         "type": "function_call",
@@ -127,14 +133,13 @@ fn call_item(request: &ModelRequest, answer: &AssistantTurn, call: &ToolCall) ->
 }
 
 /// A result (9.4.5): one string, or a list when it holds images.
-fn output_item(result: &ToolResultTurn) -> Raw {
+fn output_item(result: &ToolResultTurn<'_>) -> Raw {
     let (call_id, _) = split_id(result.call.as_str());
-    let has_image = result.blocks.iter().any(|block| matches!(block, Block::Image(_)));
+    let has_image = result.blocks.iter().any(|block| matches!(&**block, Block::Image(_)));
     let output = if has_image {
         json!(parts(&result.blocks))
     } else {
-        let texts = result.blocks.iter().filter_map(Block::as_text);
-        let text = texts.collect::<Vec<_>>().join("\n");
+        let text = joined_text(&result.blocks);
         json!(if is_blank(&text) { NO_OUTPUT } else { &text })
     };
     Raw::of(&json!({

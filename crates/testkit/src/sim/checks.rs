@@ -103,16 +103,16 @@ impl Checks {
                 }
                 Status::Running => false,
             },
-            UpdateKind::Activity { .. } | UpdateKind::Delivered | UpdateKind::Closed => {
-                before.is_some()
-            }
+            // What was settled may enter after its subagent is gone.
+            UpdateKind::Delivered => before.is_some() || update.status != Status::Running,
+            UpdateKind::Activity { .. } | UpdateKind::Closed => before.is_some(),
         };
         if !legal {
             return Err(format!("{id}: {:?} after {before:?}", update.kind));
         }
         if update.kind == UpdateKind::Closed {
             self.statuses.remove(&id);
-        } else {
+        } else if update.kind != UpdateKind::Delivered {
             self.statuses.insert(id, update.status);
         }
         Ok(())

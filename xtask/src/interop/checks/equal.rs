@@ -1,8 +1,9 @@
 //! What both programs make of one file: the same conversation, and the same
 //! request for the next prompt (`host.md` 10.3).
 //!
-//! Instructions and tools differ by design and are left out; everything else
-//! of a request counts.
+//! Instructions, tools and the words around a summary differ by design and are
+//! left out, and a single text is the same as a list of one; everything else of
+//! a request counts.
 
 use serde_json::{Value, json};
 
@@ -45,7 +46,8 @@ fn look(world: &World, host: Host, log: &Log) -> Outcome<Look> {
     let mut rpc = Rpc::open(world, host, &copy.to_string_lossy())?;
     let data = rpc.call(json!({"type": "get_messages"}))?;
     let messages = data["messages"].as_array().cloned().unwrap_or_default();
-    let messages = messages.into_iter().filter(|message| message["role"] != "system").collect();
+    let messages = messages.into_iter().filter(|message| message["role"] != "system");
+    let messages = messages.collect();
     world.server.take();
     rpc.prompt("and now")?;
     rpc.stop()?;
@@ -54,9 +56,24 @@ fn look(world: &World, host: Host, log: &Log) -> Outcome<Look> {
         return Err(format!("{} sent {} requests instead of 1", host.name(), requests.len()));
     };
     let mut body = request.body.clone();
-    body["messages"] = request.messages().into();
+    let sent = request.messages().into_iter();
+    body["messages"] = sent.map(|message| unwrapped(message, log)).collect();
     if let Some(body) = body.as_object_mut() {
         body.remove("tools");
     }
     Ok(Look { messages, request: body })
+}
+
+/// Takes the list around a single text and the words around a summary away.
+fn unwrapped(mut message: Value, log: &Log) -> Value {
+    let content = &message["content"];
+    let single = content.as_array().filter(|parts| parts.len() == 1);
+    let text = single.map_or(content, |parts| &parts[0]["text"]).as_str().map(str::to_owned);
+    let Some(text) = text else { return message };
+    let summaries = log
+        .of_type("compaction")
+        .into_iter()
+        .filter_map(|entry| entry["summary"].as_str().filter(|summary| text.contains(summary)));
+    message["content"] = summaries.last().map_or(text.as_str(), |summary| summary).into();
+    message
 }

