@@ -13,6 +13,7 @@ mod install;
 mod log;
 mod rpc;
 mod server;
+mod terminal;
 mod world;
 
 use std::fs;

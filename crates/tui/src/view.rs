@@ -308,6 +308,16 @@ impl View {
         self.crew.open.iter().map(work).collect()
     }
 
+    /// `provider/id` of the model in use.
+    pub fn model_reference(&self) -> Option<String> {
+        self.facts.model.as_ref().map(|model| format!("{}/{}", model.provider, model.id))
+    }
+
+    /// The thinking level in use.
+    pub fn thinking(&self) -> Option<crew_base::model::ThinkingLevel> {
+        self.facts.thinking
+    }
+
     /// The session that is shown.
     pub fn session(&self) -> Option<&SessionId> {
         self.session.as_ref()

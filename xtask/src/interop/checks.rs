@@ -51,5 +51,5 @@ pub(crate) const CHECKS: &[Check] = &[
     Check { number: "10.11", title: "lines are framed alike", run: running::framing },
     Check { number: "10.12", title: "settings of both survive", run: config::settings },
     Check { number: "10.13", title: "a stored credential serves both", run: config::credential },
-    Check { number: "10.14", title: "Pi opens a session with sub-agents", run: files::subagents },
+    Check { number: "10.14", title: "Pi opens a session with subagents", run: files::subagents },
 ];

@@ -259,6 +259,7 @@ mod tests {
             Invocation::ListModels { .. }
             | Invocation::Help
             | Invocation::Version
+            | Invocation::Terminal(_)
             | Invocation::Demo(_) => panic!("{line} is no run"),
         }
     }

@@ -201,15 +201,23 @@ pub(super) fn found(config: &Config, options: &Options) -> Found {
 }
 
 fn agents(config: &Config) -> Vec<(String, String)> {
+    let definitions = discover(config).discovery.definitions;
+    definitions.iter().map(|one| (one.name.clone(), one.description.clone())).collect()
+}
+
+fn discover(config: &Config) -> crew_store::definitions::Found {
     let place = &config.place;
     let folders = crew_store::definitions::Folders {
         project_dir: paths::project_dir(&place.cwd),
         user_dir: place.agent_dir.clone(),
     };
     let mut catalog = crew_store::definitions::Catalog::default();
-    let found = catalog.discover(&folders, config.trust.allows());
-    let definitions = found.discovery.definitions.iter();
-    definitions.map(|one| (one.name.clone(), one.description.clone())).collect()
+    catalog.discover(&folders, config.trust.allows())
+}
+
+/// Whether tool rows are part of the widget (`crew.md` WID-14).
+pub(super) fn widget_tools(config: &Config) -> bool {
+    discover(config).show_tool_calls
 }
 
 /// What was looked for without a model (P-4).

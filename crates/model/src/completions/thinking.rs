@@ -153,7 +153,7 @@ fn template(body: &mut Fields, member: &str, switch: &str, wish: &Wish, compat: 
             values.set(&name, &value);
         }
     }
-    if !values.0.is_empty() {
+    if !values.list.is_empty() {
         body.set(member, &values);
     }
 }

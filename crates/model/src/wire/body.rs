@@ -52,6 +52,11 @@ impl Fields {
         }
     }
 
+    /// The JSON text of the object.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).expect("fields hold JSON already")
+    }
+
     /// The JSON text of the object with a value in the place held for it. The
     /// value may be long: it is written once, straight into text that is made
     /// for `bytes` bytes.
@@ -130,11 +135,10 @@ mod tests {
     fn fields_keep_their_order_and_number_texts() {
         let text = r#"{"z":1.0,"a":{"n":1e5},"m":12345678901234567890}"#;
         let mut fields = Fields::of(&Raw::parse(text).unwrap());
-        let text_of = |fields: &Fields| serde_json::to_string(fields).unwrap();
-        assert_eq!(text_of(&fields), text);
+        assert_eq!(fields.text(), text);
         fields.set("a", &true);
         fields.merge(Fields::of(&Raw::parse(r#"{"new":null,"z":2}"#).unwrap()));
-        assert_eq!(text_of(&fields), r#"{"z":2,"a":true,"m":12345678901234567890,"new":null}"#);
+        assert_eq!(fields.text(), r#"{"z":2,"a":true,"m":12345678901234567890,"new":null}"#);
         assert_eq!(Fields::of(&Raw::parse("[1]").unwrap()), Fields::default());
     }
 

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use super::rich::rich_log;
 use crate::interop::Setup;
 use crate::interop::host::Host;
-use crate::interop::log::Log;
+use crate::interop::log::{Log, difference};
 use crate::interop::rpc::Rpc;
 use crate::interop::server::{Reply, usual_text};
+use crate::interop::terminal::Terminal;
 use crate::interop::world::World;
 use crate::run::Outcome;
 
@@ -28,7 +29,7 @@ pub(crate) fn ours_continues_pi(setup: &Setup) -> Outcome {
     let log = rich_log(&world, Host::Pi)?;
     let before = tree_of(&world, Host::Pi, &log)?;
     let after = tree_of(&world, Host::Crew, &log)?;
-    if let Some(found) = crate::interop::log::difference(&after, &before) {
+    if let Some(found) = difference(&after, &before) {
         return Err(format!("get_tree differs: {found}"));
     }
     let mut rpc = Rpc::open(&world, Host::Crew, &log.argument())?;
@@ -143,7 +144,7 @@ pub(crate) fn export(setup: &Setup) -> Outcome {
     if text.contains("<html") { Ok(()) } else { Err("the page is no HTML".to_owned()) }
 }
 
-/// `host.md` 10.14, the part that needs no terminal.
+/// `host.md` 10.14.
 pub(crate) fn subagents(setup: &Setup) -> Outcome {
     let world = World::new(setup)?;
     fs::create_dir_all(world.path("agent/agents"))
@@ -163,16 +164,34 @@ pub(crate) fn subagents(setup: &Setup) -> Outcome {
     rpc.stop()?;
     let log = world.only_log()?;
     if log.of_type("custom").is_empty() && log.of_type("custom_message").is_empty() {
-        return Err("the session holds no trace of the sub-agent".to_owned());
+        return Err("the session holds no trace of the subagent".to_owned());
     }
     let ours = tree_of(&world, Host::Crew, &log)?;
     let theirs = tree_of(&world, Host::Pi, &log)?;
-    if let Some(found) = crate::interop::log::difference(&ours, &theirs) {
+    if let Some(found) = difference(&ours, &theirs) {
         return Err(format!("get_tree differs: {found}"));
     }
     let mut rpc = Rpc::open(&world, Host::Pi, &log.argument())?;
     rpc.prompt("what was found")?;
     rpc.stop()?;
-    log.grown()?;
-    Ok(())
+    in_the_tree(&world, &log.grown()?)
 }
+
+/// Opens Pi's tree on a terminal: it lists the first and the last question.
+fn in_the_tree(world: &World, log: &Log) -> Outcome {
+    let Some(mut terminal) = Terminal::start(world, log)? else {
+        println!("     10.14  no terminal is to be had; Pi's /tree is left out");
+        return Ok(());
+    };
+    terminal.wait(&["what was found"])?;
+    terminal.keys("/tree\r")?;
+    terminal.wait(&["user: let somebody", "user: what was found"])?;
+    terminal.keys(ESCAPE)?;
+    // The tree gives way to the editor, which gets the keys that follow.
+    terminal.wait(&["what was found"])?;
+    terminal.keys(CONTROL_C_TWICE)?;
+    terminal.end()
+}
+
+const ESCAPE: &str = "\u{1b}";
+const CONTROL_C_TWICE: &str = "\u{3}\u{3}";

@@ -1,0 +1,616 @@
+//! The loop: keys, notices, signals, timers and ends of longer work come in;
+//! commands and frames go out.
+//!
+//! A frame is drawn when something changed and its time has come (TERM-28),
+//! and never while the one before is still being written (TERM-32).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crew_base::id::{Ids, SessionId};
+use crew_base::message::{Content, Message, UserMessage};
+use crew_engine::Source;
+use crew_engine::api::{Command, CommandId, Refusal, SessionUpdate, Update, UpdateKind};
+use crew_model::select::Scoped;
+use crew_runtime::{Handle, Notice, Updates};
+use crew_tools::Host;
+use crew_tui::keys::{Decoder, Input as Typed};
+use crew_tui::request::{Reply, Request};
+use crew_tui::screen::Screen;
+use crew_tui::view::{self, View};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::facts::Totals;
+use super::moves::Move;
+use super::start::{self, now};
+use super::terminal::{Input, Output, Terminal};
+use crate::args::Options;
+use crate::config::Config;
+use crate::drive::signals::{Signals, Stop};
+use crate::error::Error;
+
+/// Least time between two frames, by what asked for the later one (TERM-28).
+const KEY_FRAME: Duration = Duration::from_millis(16);
+const STREAM_FRAME: Duration = Duration::from_millis(34);
+const MOTION_FRAME: Duration = Duration::from_millis(80);
+const CREW_FRAME: Duration = Duration::from_millis(250);
+/// How long a changing size must rest before all is drawn (TERM-25).
+const RESIZE_REST: Duration = Duration::from_millis(100);
+/// Between two questions for figures (TERM-29).
+const FACTS_EVERY: Duration = Duration::from_millis(250);
+/// Notices taken before a frame may be due again.
+const NOTICES_MAX: usize = 512;
+/// How long an orderly end may take.
+const END_MAX: Duration = Duration::from_millis(4_000);
+
+/// Everything that the program needs beside the face, once it is there.
+pub(super) struct Ready {
+    pub(super) handle: Handle,
+    pub(super) host: Arc<Host>,
+    pub(super) config: Arc<Config>,
+    pub(super) options: Arc<Options>,
+    /// Models to cycle through.
+    pub(super) scope: Vec<Scoped>,
+    /// For new sessions.
+    pub(super) ids: Ids,
+}
+
+/// The running face.
+pub(super) struct Face {
+    pub(super) view: View,
+    pub(super) terminal: Terminal,
+    pub(super) screen: Screen,
+    pub(super) input: Input,
+    pub(super) output: Output,
+    pub(super) ready: Option<Ready>,
+    /// Ends of work beside the loop.
+    pub(super) done: mpsc::UnboundedSender<Done>,
+    pub(super) moving: Option<Move>,
+    pub(super) opening: Option<CommandId>,
+    pub(super) waiting: BTreeMap<CommandId, Waiting>,
+    pub(super) totals: Totals,
+    /// The working directory of the shown session.
+    pub(super) cwd: PathBuf,
+    pub(super) file: Option<PathBuf>,
+    /// Prompts of the command line that are still to be sent.
+    pub(super) prompts: VecDeque<Message>,
+    decoder: Decoder,
+    due: Option<Instant>,
+    drawn: Instant,
+    facts_asked: Option<Instant>,
+    resized: Option<Instant>,
+    pub(super) end: Option<End>,
+    pub(super) updates: Option<Updates>,
+    /// Whether figures are being gathered.
+    asking: bool,
+    drawn_size: crew_tui::screen::Size,
+    /// What waits for the answer about the project.
+    pub(super) pending_load: Option<(Options, crate::config::Place)>,
+    /// A copy that was asked for: up to a message, or of everything.
+    pub(super) copying: Option<Option<crew_base::id::EntryId>>,
+}
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) code: u8,
+    pub(super) at_once: bool,
+}
+
+/// What follows from the answer to a command of the program itself.
+pub(super) enum Waiting {
+    /// What runs is stopped before a move.
+    Settle,
+    /// A move goes on.
+    Move,
+    /// Nothing.
+    Nothing,
+}
+
+/// Work beside the loop that has ended.
+pub(super) enum Done {
+    /// The face is told.
+    Reply(Reply),
+    /// Figures, and the totals they were made with.
+    Facts(Box<crew_tui::request::Facts>, Totals),
+    /// The program was configured, or could not be.
+    Loaded(Box<Result<Loaded, Error>>),
+    /// Entries of the session that is shown now.
+    Shown(Box<crew_tui::request::Shown>),
+}
+
+/// The second half of the start.
+pub(super) struct Loaded {
+    pub(super) config: Config,
+    pub(super) options: Options,
+    pub(super) found: crew_tui::request::Found,
+    pub(super) widget_tools: bool,
+}
+
+/// Shows the face until it ends; yields the exit code.
+pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Error> {
+    let place = crate::config::Place::read()?;
+    let setup = start::setup(&place);
+    let theme = setup.theme;
+    let drawn_size = terminal.size();
+    let view = View::new(setup, drawn_size, now());
+    let (done, mut all_done) = mpsc::unbounded_channel();
+    let output = Output::start().map_err(Error::Terminal)?;
+    let (typed_ahead, screen) = (terminal.typed_ahead(), Screen::new(theme));
+    let (input, mut keys) = Input::start().map_err(Error::Terminal)?;
+    let mut face = Face {
+        view,
+        terminal,
+        screen,
+        input,
+        output,
+        ready: None,
+        done,
+        moving: None,
+        opening: None,
+        waiting: BTreeMap::new(),
+        totals: Totals::default(),
+        cwd: place.cwd.clone(),
+        file: None,
+        prompts: VecDeque::new(),
+        decoder: Decoder::default(),
+        due: None,
+        drawn: Instant::now(),
+        facts_asked: None,
+        resized: None,
+        end: None,
+        updates: None,
+        asking: false,
+        drawn_size,
+        pending_load: None,
+        copying: None,
+    };
+    face.type_ahead(&typed_ahead);
+    let start = face.screen.start();
+    face.output.write(start);
+    face.draw();
+    face.load(options, place);
+    let mut winch = signal(SignalKind::window_change()).map_err(Error::Runtime)?;
+    // Until the host is there nothing but the terminal has to be left behind.
+    let mut early = Early::listen().map_err(Error::Runtime)?;
+    let mut signals: Option<Signals> = None;
+    while face.end.is_none() {
+        face.serve().await;
+        let wake = face.wake();
+        let hears = face.updates.is_some();
+        tokio::select! {
+            biased;
+            stop = next_stop(&mut signals, &mut early) => face.stop(stop),
+            bytes = keys.recv() => match bytes {
+                Some(bytes) => face.keys(&bytes),
+                None => face.stop(Stop::HangUp),
+            },
+            _ = winch.recv() => face.size_changed(),
+            Some(result) = face.output.written.recv() => face.was_written(&result),
+            Some(done) = all_done.recv() => face.finished(done, &mut signals)?,
+            notice = next_notice(&mut face.updates), if hears => face.notices(notice),
+            () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => face.ticked(),
+        }
+        face.draw_when_due();
+    }
+    face.finish().await
+}
+
+async fn next_notice(updates: &mut Option<Updates>) -> Option<Notice> {
+    match updates {
+        Some(updates) => updates.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_stop(signals: &mut Option<Signals>, early: &mut Early) -> Stop {
+    match signals {
+        Some(signals) => match signals.next().await {
+            Some(stop) => stop,
+            None => std::future::pending().await,
+        },
+        None => early.next().await,
+    }
+}
+
+/// Signals before the host is there.
+struct Early {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Early {
+    fn listen() -> std::io::Result<Early> {
+        Ok(Early {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Stop {
+        tokio::select! {
+            _ = self.interrupt.recv() => Stop::Interrupt,
+            _ = self.terminate.recv() => Stop::Terminate,
+            _ = self.hang_up.recv() => Stop::HangUp,
+        }
+    }
+}
+
+impl Face {
+    fn type_ahead(&mut self, bytes: &[u8]) {
+        let mut inputs = Vec::new();
+        self.decoder.feed(now(), bytes, &mut inputs);
+        self.view.type_ahead(inputs);
+    }
+
+    /// Reads configuration beside the loop; asks about the project first.
+    fn load(&mut self, options: Options, place: crate::config::Place) {
+        match start::trust_question(&options, &place) {
+            Ok(Some(files)) => {
+                self.view.ask_trust(files, true);
+                self.pending_load = Some((options, place));
+                self.want(KEY_FRAME);
+            }
+            Ok(None) => self.load_now(options),
+            Err(error) => {
+                let _ = self.done.send(Done::Loaded(Box::new(Err(error))));
+            }
+        }
+    }
+
+    /// The moment at which something is to be done without news.
+    fn wake(&mut self) -> Option<Instant> {
+        let due = self.due.filter(|_| !self.output.is_busy());
+        let view = self.view.deadline().map(instant);
+        let decoder = self.decoder.deadline().map(instant);
+        let motion = self.view.is_moving().then(|| self.drawn + MOTION_FRAME);
+        let motion = motion.filter(|_| !self.output.is_busy());
+        let facts = self.facts_due();
+        let resized = self.resized.map(|at| at + RESIZE_REST);
+        [due, view, decoder, motion, facts, resized].into_iter().flatten().min()
+    }
+
+    fn facts_due(&self) -> Option<Instant> {
+        let wanted = self.view.wants_facts() && self.view.is_moving();
+        let asked = self.facts_asked.map_or_else(Instant::now, |at| at + FACTS_EVERY);
+        (wanted && !self.asking).then_some(asked)
+    }
+
+    fn ticked(&mut self) {
+        let (at, time) = (Instant::now(), now());
+        let mut typed = Vec::new();
+        self.decoder.settle(time, &mut typed);
+        typed.into_iter().for_each(|typed| self.typed(typed));
+        let acts = self.view.deadline().is_some_and(|deadline| deadline <= time);
+        view::tick(&mut self.view, time);
+        if acts || self.view.is_moving() && at >= self.drawn + MOTION_FRAME {
+            self.due = Some(at);
+        }
+        if self.resized.is_some_and(|resized| at >= resized + RESIZE_REST) {
+            self.resized = None;
+            self.due = Some(at);
+        }
+        if self.facts_due().is_some_and(|due| at >= due) {
+            self.ask_facts();
+        }
+    }
+
+    /// A frame is wanted, not sooner after the last one than this.
+    pub(super) fn want(&mut self, after: Duration) {
+        let at = self.drawn + after;
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    fn draw_when_due(&mut self) {
+        let is_due = self.due.is_some_and(|due| Instant::now() >= due);
+        if is_due && !self.output.is_busy() {
+            self.draw();
+        }
+    }
+
+    fn draw(&mut self) {
+        self.due = None;
+        self.drawn = Instant::now();
+        let size = self.terminal.size();
+        if size != self.drawn_size {
+            self.drawn_size = size;
+            view::resize(&mut self.view, size);
+        }
+        view::tick(&mut self.view, now());
+        self.view.refresh_reader();
+        let resizing = self.resized.is_some();
+        let prints = if resizing { Vec::new() } else { view::take_final(&mut self.view) };
+        let picture =
+            if resizing { view::draw_editor(&self.view) } else { view::draw(&self.view) };
+        self.terminal.shows(picture.is_full);
+        let bytes = self.screen.frame(size, &prints, &picture);
+        self.output.write(bytes);
+    }
+
+    fn size_changed(&mut self) {
+        if self.terminal.size() != self.drawn_size {
+            self.resized = Some(Instant::now());
+            self.want(KEY_FRAME);
+        }
+    }
+
+    fn was_written(&mut self, result: &std::io::Result<()>) {
+        self.output.was_written();
+        if result.is_err() {
+            self.stop(Stop::HangUp);
+        }
+    }
+
+    fn keys(&mut self, bytes: &[u8]) {
+        let mut typed = Vec::new();
+        self.decoder.feed(now(), bytes, &mut typed);
+        typed.into_iter().for_each(|typed| self.typed(typed));
+    }
+
+    fn typed(&mut self, typed: Typed) {
+        if let Some(command) = view::key(&mut self.view, now(), typed) {
+            self.send(command);
+        }
+        self.want(KEY_FRAME);
+    }
+
+    /// Sends a command of the face; text is expanded first (`host.md` 3.4.4).
+    pub(super) fn send(&mut self, command: Command) {
+        let Some(ready) = &self.ready else { return };
+        let command = match self.expanded(ready, command) {
+            Ok(command) => command,
+            Err(text) => {
+                view::reply(&mut self.view, now(), Reply::Failed(text, None));
+                return;
+            }
+        };
+        let id = ready.handle.send(command);
+        view::sent(&mut self.view, id);
+    }
+
+    fn expanded(&self, ready: &Ready, command: Command) -> Result<Command, String> {
+        let expansion = crate::input::Expansion {
+            options: &ready.options,
+            config: &ready.config,
+            cwd: &self.cwd,
+        };
+        let expand = |message: Message| -> Result<Message, String> {
+            let Message::User(user) = &message else { return Ok(message) };
+            let text = user.content.text();
+            if !text.starts_with('/') {
+                return Ok(message);
+            }
+            let text = expansion.expand(text).map_err(|error| error.words().text)?;
+            let content = Content::Blocks(vec![crew_base::message::Block::text(text)]);
+            Ok(Message::User(UserMessage { content, timestamp: user.timestamp }))
+        };
+        Ok(match command {
+            Command::PromptOrSteer(session, message) => {
+                Command::PromptOrSteer(session, expand(message)?)
+            }
+            Command::PromptOrFollowUp(session, message) => {
+                Command::PromptOrFollowUp(session, expand(message)?)
+            }
+            other => other,
+        })
+    }
+
+    /// Sends a command of the program itself.
+    pub(super) fn send_own(&mut self, command: Command, waiting: Waiting) {
+        if let Some(ready) = &self.ready {
+            let id = ready.handle.send(command);
+            self.waiting.insert(id, waiting);
+        }
+    }
+
+    fn notices(&mut self, first: Option<Notice>) {
+        let mut next = first;
+        if next.is_none() {
+            self.updates = None;
+            self.end.get_or_insert(End { code: 1, at_once: false });
+            return;
+        }
+        for _ in 0..NOTICES_MAX {
+            let Some(notice) = next else { return };
+            self.notice(notice);
+            next = self.updates.as_mut().and_then(Updates::waiting);
+        }
+        if let Some(notice) = next {
+            self.notice(notice);
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Update(update) => self.update(update),
+            Notice::Warning(text) => {
+                view::reply(&mut self.view, now(), Reply::Warning(text));
+                self.want(STREAM_FRAME);
+            }
+            Notice::Opened { session, header, file, .. } => {
+                self.opened(session, &header, file);
+            }
+        }
+    }
+
+    fn update(&mut self, update: Update) {
+        if let Update::Answered { command, result } = &update
+            && let Some(waiting) = self.waiting.remove(command)
+        {
+            self.answered(*command, waiting, result.clone());
+            return;
+        }
+        let shown = self.view.session().cloned();
+        match &update {
+            Update::Session { session, update } if Some(session) == shown.as_ref() => {
+                if matches!(update, SessionUpdate::MessageEnd(_)) {
+                    self.totals.is_old = true;
+                }
+                self.want(STREAM_FRAME);
+            }
+            // Streams of sessions that are not shown cause no frame (TERM-29).
+            Update::Session { .. } => {}
+            Update::Crew(crew) => match &crew.kind {
+                UpdateKind::Activity { .. } => self.want(CREW_FRAME),
+                UpdateKind::Spawned
+                | UpdateKind::Responded
+                | UpdateKind::Settled { .. }
+                | UpdateKind::Delivered
+                | UpdateKind::Closed => {
+                    self.totals.is_old = true;
+                    self.want(KEY_FRAME);
+                }
+            },
+            Update::Answered { .. } | Update::RunFailed { .. } | Update::AtRest(_) => {
+                self.want(KEY_FRAME);
+            }
+        }
+        view::update(&mut self.view, now(), update);
+        self.go_on_moving();
+    }
+
+    fn answered(&mut self, command: CommandId, waiting: Waiting, result: Result<(), Refusal>) {
+        self.want(KEY_FRAME);
+        match waiting {
+            Waiting::Settle => self.go_on_moving(),
+            Waiting::Move => self.moved(result),
+            Waiting::Nothing => {
+                if self.opening == Some(command)
+                    && let Err(refusal) = result
+                {
+                    let what = crate::error::refusal(&refusal);
+                    view::reply(&mut self.view, now(), Reply::Failed(what, None));
+                }
+            }
+        }
+    }
+
+    fn finished(&mut self, done: Done, signals: &mut Option<Signals>) -> Result<(), Error> {
+        self.want(KEY_FRAME);
+        match done {
+            Done::Reply(reply) => view::reply(&mut self.view, now(), reply),
+            Done::Facts(facts, totals) => {
+                self.asking = false;
+                self.totals.took(totals);
+                view::reply(&mut self.view, now(), Reply::Facts(facts));
+            }
+            Done::Shown(shown) => {
+                view::reply(&mut self.view, now(), Reply::Shown(shown));
+                self.ask_facts();
+                while let Some(message) = self.prompts.pop_front() {
+                    if let Some(session) = self.view.session().cloned() {
+                        self.send(Command::PromptOrFollowUp(session, message));
+                    }
+                }
+            }
+            Done::Loaded(loaded) => match *loaded {
+                Ok(loaded) => *signals = Some(self.loaded(loaded)?),
+                Err(error) => {
+                    self.restore();
+                    return Err(error);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Asks for the figures of now, beside the loop.
+    pub(super) fn ask_facts(&mut self) {
+        let (Some(ready), Some(session)) = (&self.ready, self.view.session()) else { return };
+        if self.asking {
+            return;
+        }
+        self.asking = true;
+        self.facts_asked = Some(Instant::now());
+        let done = self.done.clone();
+        let gather = super::facts::gather(
+            ready.handle.clone(),
+            session.clone(),
+            self.totals.clone(),
+            Arc::clone(&ready.config),
+        );
+        tokio::spawn(async move {
+            let (facts, totals) = gather.await;
+            let _ = done.send(Done::Facts(Box::new(facts), totals));
+        });
+    }
+
+    /// Serves what the face asks for.
+    async fn serve(&mut self) {
+        loop {
+            let requests = view::take_requests(&mut self.view);
+            if requests.is_empty() {
+                return;
+            }
+            for request in requests {
+                match request {
+                    Request::EditOutside(text) => self.edit_outside(text).await,
+                    Request::Suspend => self.suspend().await,
+                    other => self.request(other),
+                }
+            }
+            if let Some(entry) = self.copying.take() {
+                self.move_to_copy(entry).await;
+            }
+        }
+    }
+
+    /// A signal from outside asks nothing (TERM-27).
+    fn stop(&mut self, stop: Stop) {
+        self.end.get_or_insert(End { code: stop.exit_code(), at_once: false });
+    }
+
+    /// Resets everything; the region is gone.
+    pub(super) fn restore(&mut self) {
+        self.restore_with(&[]);
+    }
+
+    pub(super) fn restore_with(&mut self, last: &[crew_tui::markdown::Line]) {
+        let size = self.terminal.size();
+        let bytes = self.screen.end(size, last);
+        self.output.write(bytes);
+    }
+
+    /// The end: the region goes, what was stopped and how to come back is
+    /// said, everything is ended (TERM-27).
+    async fn finish(mut self) -> Result<u8, Error> {
+        let end = self.end.unwrap_or(End { code: 0, at_once: true });
+        let last = if end.at_once { Vec::new() } else { self.last_lines().await };
+        // What became final goes above the last lines.
+        let mut lines = view::take_final(&mut self.view);
+        lines.extend(last);
+        self.restore_with(&lines);
+        self.output.drain().await;
+        self.terminal.leave();
+        let Some(ready) = self.ready.take() else { return Ok(end.code) };
+        if !end.at_once {
+            ready.handle.send(Command::Quit);
+            if let Some(mut updates) = self.updates.take() {
+                let all = async { while updates.next().await.is_some() {} };
+                let _ = tokio::time::timeout(END_MAX, all).await;
+            }
+        }
+        let host = Arc::clone(&ready.host);
+        let _ = tokio::task::spawn_blocking(move || host.kill_all()).await;
+        Ok(end.code)
+    }
+
+    /// The session a source leads to is opened.
+    pub(super) fn open(&mut self, session: SessionId, source: Source) {
+        let Some(ready) = &self.ready else { return };
+        let id = ready.handle.send(Command::Open { session, source, adopts: None });
+        self.opening = Some(id);
+        self.waiting.insert(id, Waiting::Nothing);
+    }
+}
+
+/// The moment of the async clock that a time means.
+fn instant(time: crew_base::time::Time) -> Instant {
+    Instant::now() + Duration::from_millis(time.since(now()))
+}

@@ -1,0 +1,486 @@
+//! What the face asks for, request by request. Reading and writing of files
+//! happens beside the loop.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crew_base::model::ModelSpec;
+use crew_engine::api::{Command, Control};
+use crew_model::catalog::is_scripted;
+use crew_model::select::{Query as Named, ThinkingInputs, cycle_model, resolve_model, switch_thinking};
+use crew_runtime::{Answer, Query};
+use crew_store::settings::file::{Scope, SettingsFiles, settings_path};
+use crew_store::trust::{self, Choice, TrustStore};
+use crew_tui::request::{ModelOffer, Reply, Request, TrustChoice};
+use crew_tui::view;
+
+use super::clipboard;
+use super::face::{Done, End, Face, Loaded, Ready};
+use super::moves::{branch, walk};
+use super::start::{self, now};
+use super::{files, sessions, tree};
+use crate::args::Options;
+use crate::config;
+use crate::drive::signals::Signals;
+use crate::error::Error;
+use crate::{input, wiring};
+
+impl Face {
+    /// Serves one request that needs no other program on the terminal.
+    pub(super) fn request(&mut self, request: Request) {
+        match request {
+            Request::Send(command) => self.send(command),
+            Request::Facts => self.ask_facts(),
+            Request::Files { number, query, is_path } => {
+                let (cwd, home) = (self.cwd.clone(), self.home());
+                self.beside(move || {
+                    let paths = files::find(&cwd, home.as_deref(), &query, is_path);
+                    Some(Reply::Files { number, paths })
+                });
+            }
+            Request::Models { all } => self.models(all),
+            Request::UseModel { reference, save } => self.use_named(&reference, save),
+            Request::CycleModel { backwards } => self.cycle(backwards),
+            Request::Sessions { all } => self.sessions(all),
+            Request::Read { id, session, path } => self.read(id, session, path),
+            Request::New => self.move_to_new(),
+            Request::Resume(path) => self.move_to_file(&path),
+            Request::Rename(path, name) => self.beside(move || sessions::rename(&path, &name)),
+            Request::Delete(path) => self.beside(move || sessions::delete(&path)),
+            Request::ForkMessages => self.look(Query::ForkMessages, |answer| match answer {
+                Answer::ForkMessages(messages) => Some(Reply::ForkMessages(messages)),
+                _ => None,
+            }),
+            Request::Fork(entry) => self.copying = Some(Some(entry)),
+            Request::Clone => self.copying = Some(None),
+            Request::Tree => self.look(Query::Tree, |answer| match answer {
+                Answer::Tree { tree, leaf } => Some(Reply::Tree(tree::rows(&tree, leaf.as_ref()))),
+                _ => None,
+            }),
+            Request::Navigate(_) | Request::Label(..) => {
+                self.failed("moving in the tree is not built yet; /fork goes on from a message");
+            }
+            Request::TakeBack => self.look(Query::ClearQueue, |answer| match answer {
+                Answer::Cleared { mut steering, follow_up } => {
+                    steering.extend(follow_up);
+                    Some(Reply::TakenBack(steering))
+                }
+                _ => None,
+            }),
+            Request::Shell { command, exclude } => self.shell(command, exclude),
+            Request::StopShell => {
+                if let (Some(ready), Some(session)) = (&self.ready, self.view.session()) {
+                    ready.handle.abort_command(session);
+                }
+            }
+            Request::Copy { what, text } => self.copy(&what, &text),
+            Request::PasteOutside => {
+                self.failed("pasting images and files is not built yet; paste text, or type @ and a path");
+            }
+            Request::Export(path) => self.export(path),
+            Request::Session => self.session_facts(),
+            Request::Trust => self.ask_trust(),
+            Request::Trusted(choice) => self.trusted(choice),
+            Request::Reload => self.reload(),
+            Request::Bell => self.output.write(b"\x07".to_vec()),
+            Request::Redraw => {
+                self.screen.redraw();
+                self.want(std::time::Duration::ZERO);
+            }
+            Request::Quit => self.end = Some(End { code: 0, at_once: false }),
+            Request::ExitNow => self.end = Some(End { code: 131, at_once: true }),
+            // Both need the terminal; the loop serves them itself.
+            Request::EditOutside(_) | Request::Suspend => {}
+        }
+    }
+
+    pub(super) fn home(&self) -> Option<PathBuf> {
+        self.ready.as_ref().and_then(|ready| ready.config.place.home.clone())
+    }
+
+    /// Work that blocks, beside the loop.
+    fn beside(&self, work: impl FnOnce() -> Option<Reply> + Send + 'static) {
+        let done = self.done.clone();
+        tokio::task::spawn_blocking(move || {
+            if let Some(reply) = work() {
+                let _ = done.send(Done::Reply(reply));
+            }
+        });
+    }
+
+    /// A question to the host.
+    fn look(&self, query: Query, reply: impl FnOnce(Answer) -> Option<Reply> + Send + 'static) {
+        let (Some(ready), Some(session)) = (&self.ready, self.view.session().cloned()) else {
+            return;
+        };
+        let (handle, done) = (ready.handle.clone(), self.done.clone());
+        tokio::spawn(async move {
+            let reply = match handle.ask(&session, query).await {
+                Ok(answer) => reply(answer),
+                Err(error) => Some(Reply::Failed(error.to_string(), None)),
+            };
+            if let Some(reply) = reply {
+                let _ = done.send(Done::Reply(reply));
+            }
+        });
+    }
+
+    fn say(&mut self, reply: Reply) {
+        view::reply(&mut self.view, now(), reply);
+    }
+
+    fn models(&mut self, all: bool) {
+        let Some(ready) = &self.ready else { return };
+        let config = &ready.config;
+        let settings = &config.settings;
+        let default = match (&settings.default_provider, &settings.default_model) {
+            (Some(provider), Some(model)) => Some(format!("{provider}/{model}")),
+            _ => None,
+        };
+        let current = self.view.model_reference();
+        let offer = |model: &Arc<ModelSpec>| {
+            let usable = config.credentials.is_configured(&model.provider);
+            let reference = model.reference();
+            ModelOffer {
+                facts: model_line(model),
+                name: model.name.clone(),
+                lacks: (!usable).then(|| "no key".to_owned()),
+                is_current: current.as_deref() == Some(reference.as_str()),
+                is_default: default.as_deref() == Some(reference.as_str()),
+                reference,
+            }
+        };
+        let mut offers: Vec<ModelOffer> = config.catalog.models().iter().map(offer).collect();
+        offers.retain(|offer| all || offer.lacks.is_none());
+        offers.sort_by_key(|offer| !offer.is_current);
+        self.say(Reply::Models(offers));
+    }
+
+    fn use_named(&mut self, reference: &str, save: bool) {
+        let Some(ready) = &self.ready else { return };
+        let config = Arc::clone(&ready.config);
+        let usable = |provider: &str| config.credentials.is_configured(provider);
+        let named = Named { text: reference, ..Named::default() };
+        match resolve_model(named, &config.catalog, &usable) {
+            Err(error) => self.say(Reply::Failed(error.to_string(), Some("/model lists them".to_owned()))),
+            Ok(selected) => {
+                for warning in &selected.warnings {
+                    self.say(Reply::Warning(warning.to_string()));
+                }
+                if !usable(&selected.model.provider) {
+                    let what = format!("there is no key for {}", selected.model.provider);
+                    let next = "put one into auth.json, then /reload".to_owned();
+                    self.say(Reply::Failed(what, Some(next)));
+                    return;
+                }
+                self.use_model(selected.model, selected.thinking, save);
+            }
+        }
+    }
+
+    fn cycle(&mut self, backwards: bool) {
+        let Some(ready) = &self.ready else { return };
+        let config = Arc::clone(&ready.config);
+        let usable = |provider: &str| config.credentials.is_configured(provider);
+        let current = self.view.model_reference().and_then(|reference| {
+            let (provider, id) = reference.split_once('/')?;
+            config.catalog.get(provider, id)
+        });
+        let next = cycle_model(current.as_deref(), &ready.scope, &config.catalog, &usable, !backwards);
+        match next {
+            Some(next) => self.use_model(next.model, next.thinking, false),
+            None => self.say(Reply::Warning("there is no other model with a key".to_owned())),
+        }
+    }
+
+    fn use_model(
+        &mut self,
+        model: Arc<ModelSpec>,
+        pattern: Option<crew_base::model::ThinkingLevel>,
+        save: bool,
+    ) {
+        let (Some(ready), Some(session)) = (&self.ready, self.view.session().cloned()) else {
+            return;
+        };
+        let config = Arc::clone(&ready.config);
+        let inputs = ThinkingInputs {
+            flag: None,
+            pattern,
+            session: self.view.thinking(),
+            per_model: Some(&config.settings.model_thinking_levels),
+            saved: config.settings.default_thinking_level,
+        };
+        let level = switch_thinking(&model, inputs);
+        let with_level = config.catalog.for_level(&model, level);
+        let control = Control::Model(with_level, level);
+        ready.handle.send(Command::Control(session, control));
+        let scripted = if is_scripted(&model) { " (scripted)" } else { "" };
+        let mut text = format!("model: {}{scripted}", model.reference());
+        if save {
+            match self.save_default(&model) {
+                Ok(()) => text.push_str(", also the default"),
+                Err(error) => text.push_str(&format!("; not kept as default: {error}")),
+            }
+        }
+        self.say(Reply::Done(text));
+        self.ask_facts();
+    }
+
+    fn save_default(&self, model: &ModelSpec) -> Result<(), crew_store::error::Error> {
+        let Some(ready) = &self.ready else { return Ok(()) };
+        let file = settings_path(&ready.config.place.agent_dir);
+        let (mut files, _) = SettingsFiles::load(&file, None);
+        let value = |text: &str| serde_json::Value::from(text);
+        files.update(Scope::User, &["defaultProvider"], Some(&value(&model.provider)))?;
+        files.update(Scope::User, &["defaultModel"], Some(&value(&model.id)))
+    }
+
+    fn sessions(&mut self, all: bool) {
+        let Some(ready) = &self.ready else { return };
+        let config = Arc::clone(&ready.config);
+        let (cwd, shown) = (self.cwd.clone(), self.file.clone());
+        self.beside(move || Some(Reply::Sessions(sessions::list(&config, &cwd, all, shown.as_deref()))));
+    }
+
+    /// The transcript of a subagent: of an open one from the host, else from
+    /// its file.
+    fn read(
+        &mut self,
+        id: String,
+        session: Option<crew_base::id::SessionId>,
+        path: Option<PathBuf>,
+    ) {
+        let Some(ready) = &self.ready else { return };
+        let (handle, done) = (ready.handle.clone(), self.done.clone());
+        let children = self.file.as_ref().and_then(|file| file.parent()).map(|f| f.join("crew"));
+        tokio::spawn(async move {
+            let mut entries = Vec::new();
+            if let Some(session) = &session {
+                entries = branch(&handle, session).await;
+            }
+            if entries.is_empty() {
+                let read = move || {
+                    let path = path.or_else(|| sessions::file_of(&children?, &session?))?;
+                    let (lines, leaf) = sessions::lines(&path);
+                    Some(walk(&lines, leaf.as_ref()))
+                };
+                entries = tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or_default();
+            }
+            let _ = done.send(Done::Reply(Reply::Transcript { id, entries }));
+        });
+    }
+
+    fn shell(&mut self, command: String, exclude: bool) {
+        let (Some(ready), Some(session)) = (&self.ready, self.view.session().cloned()) else {
+            return;
+        };
+        let (handle, done) = (ready.handle.clone(), self.done.clone());
+        let chunks = self.done.clone();
+        tokio::spawn(async move {
+            let sink = Arc::new(move |text: &str| {
+                let _ = chunks.send(Done::Reply(Reply::ShellOutput(text.to_owned())));
+            });
+            let result = handle.run_command(&session, command, exclude, sink).await;
+            let _ = done.send(Done::Reply(Reply::ShellEnded));
+            if let Err(error) = result {
+                let _ = done.send(Done::Reply(Reply::Failed(error.to_string(), None)));
+            }
+        });
+    }
+
+    fn copy(&mut self, what: &str, text: &str) {
+        let size = crew_tui::format::count(text.chars().count(), "character");
+        if text.len() <= clipboard::BYTES_MAX {
+            self.output.write(clipboard::sequence(text));
+            self.say(Reply::Done(format!("copied {what}: {size}")));
+            return;
+        }
+        let path = std::env::temp_dir().join(format!("crew-copy-{}.md", now().0));
+        let reply = match crew_store::files::replace(&path, text.as_bytes()) {
+            Ok(()) => Reply::Done(format!("{what} is large ({size}); it is in {}", path.display())),
+            Err(error) => Reply::Failed(error.to_string(), None),
+        };
+        self.say(reply);
+    }
+
+    fn export(&mut self, path: Option<String>) {
+        let file = self.file.clone().filter(|file| file.exists());
+        let Some(file) = file else {
+            return self.failed("the session has not been saved yet");
+        };
+        let (cwd, home) = (self.cwd.clone(), self.home());
+        self.beside(move || Some(sessions::export(&file, path, &cwd, home.as_deref())));
+    }
+
+    fn session_facts(&mut self) {
+        let file = self.file.as_ref().map(|file| file.display().to_string());
+        self.look(Query::Totals, move |answer| {
+            let Answer::Totals(totals) = answer else { return None };
+            Some(Reply::Done(sessions::facts(&totals, file.as_deref())))
+        });
+    }
+
+    fn ask_trust(&mut self) {
+        let Some(ready) = &self.ready else { return };
+        let place = &ready.config.place;
+        let gated = trust::gated(&place.cwd, place.home.as_deref());
+        if gated.is_empty() {
+            return self.say(Reply::Done("this folder brings no settings of its own".to_owned()));
+        }
+        let files = start::trust_files(&gated, place);
+        self.say(Reply::Trust(files));
+    }
+
+    /// The answer about the project: at the start the program goes on, later
+    /// the decision counts for future starts.
+    fn trusted(&mut self, choice: TrustChoice) {
+        let choice = match choice {
+            TrustChoice::NotNow => Choice::NotNow,
+            TrustChoice::Once => Choice::Session,
+            TrustChoice::Folder => Choice::Folder,
+            TrustChoice::Parent => Choice::Parent,
+            TrustChoice::Never => Choice::No,
+        };
+        if let Some((mut options, place)) = self.pending_load.take() {
+            let store = TrustStore::new(&place.agent_dir);
+            let changes = choice.changes(&place.cwd);
+            if !changes.is_empty()
+                && let Err(error) = store.record(&changes)
+            {
+                self.say(Reply::Warning(format!("the decision is not kept: {error}")));
+            }
+            options.trust = Some(choice.trusts());
+            self.load_now(options);
+            return;
+        }
+        let Some(ready) = &self.ready else { return };
+        let place = &ready.config.place;
+        let changes = choice.changes(&place.cwd);
+        let reply = if changes.is_empty() {
+            Reply::Done("nothing is kept; it is asked again at the next start".to_owned())
+        } else {
+            match TrustStore::new(&place.agent_dir).record(&changes) {
+                Ok(()) => Reply::Done("kept; it counts from the next start".to_owned()),
+                Err(error) => Reply::Failed(error.to_string(), None),
+            }
+        };
+        self.say(reply);
+    }
+
+    /// Keys are read again; what else changed counts where it is looked up.
+    fn reload(&mut self) {
+        let Some(ready) = &self.ready else { return };
+        let (config, options) = (Arc::clone(&ready.config), Arc::clone(&ready.options));
+        let done = self.done.clone();
+        tokio::task::spawn_blocking(move || {
+            let path = config.place.agent_dir.join("auth.json");
+            let text = std::fs::read_to_string(path).ok();
+            let warnings = config.credentials.reload(Arc::clone(&config.catalog), text.as_deref());
+            let found = start::found(&config, &options);
+            let mut replies: Vec<Reply> =
+                warnings.iter().map(|warning| Reply::Warning(warning.to_string())).collect();
+            replies.push(Reply::Found(Box::new(found)));
+            let text = "read again: auth.json, skills, templates, agents; \
+                        settings.json and models.json count from the next start";
+            replies.push(Reply::Done(text.to_owned()));
+            replies.into_iter().for_each(|reply| {
+                let _ = done.send(Done::Reply(reply));
+            });
+        });
+    }
+
+    /// Reads configuration beside the loop.
+    pub(super) fn load_now(&mut self, options: Options) {
+        let done = self.done.clone();
+        tokio::task::spawn_blocking(move || {
+            let loaded = config::load(&options).map(|config| {
+                let found = start::found(&config, &options);
+                let widget_tools = start::widget_tools(&config);
+                Loaded { config, options, found, widget_tools }
+            });
+            let _ = done.send(Done::Loaded(Box::new(loaded)));
+        });
+    }
+
+    /// The second half of the start: the host runs from here on.
+    pub(super) fn loaded(&mut self, loaded: Loaded) -> Result<Signals, Error> {
+        let Loaded { mut config, options, found, widget_tools } = loaded;
+        let mut warnings = std::mem::take(&mut config.warnings);
+        start::with_settings(&mut self.view.setup, &config, &options);
+        self.view.setup.widget_tools = widget_tools;
+        self.view.untrusted = !config.trust.allows();
+        self.screen.set_theme(self.view.setup.theme);
+        let wired = match wiring::wire(&config, &options, &mut warnings) {
+            Ok(wired) => wired,
+            Err(error) => {
+                self.restore();
+                return Err(error);
+            }
+        };
+        let signals = Signals::listen(Arc::clone(&wired.host)).map_err(Error::Runtime)?;
+        let patterns = options.models.as_deref().or(config.settings.enabled_models.as_deref());
+        let patterns = patterns.unwrap_or_default().iter().map(String::as_str);
+        let usable = |provider: &str| config.credentials.is_configured(provider);
+        let scope = crew_model::select::scope(patterns, &config.catalog, &usable).models;
+        let (session, source) = (wired.session.clone(), wired.source.clone());
+        let (host, first) = (Arc::clone(&wired.host), self.first_prompts(&options, &config, &wired));
+        let (handle, updates) = wired.start();
+        self.cwd.clone_from(&config.place.cwd);
+        self.updates = Some(updates.slowing_nothing());
+        self.ready = Some(Ready {
+            handle,
+            host,
+            config: Arc::new(config),
+            options: Arc::new(options),
+            scope,
+            ids: crew_base::id::Ids::new(wiring::seed()),
+        });
+        self.prompts.extend(first);
+        self.say(Reply::Found(Box::new(found)));
+        warnings.into_iter().for_each(|warning| self.say(Reply::Warning(warning)));
+        self.open(session, source);
+        Ok(signals)
+    }
+
+    /// Prompts of the command line; what cannot be read is told.
+    fn first_prompts(
+        &mut self,
+        options: &Options,
+        config: &config::Config,
+        wired: &wiring::Wired,
+    ) -> Vec<crew_base::message::Message> {
+        if options.messages.is_empty() && options.files.is_empty() {
+            return Vec::new();
+        }
+        let read = input::messages(options, config, None, wired);
+        let read = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(read));
+        match read {
+            Ok(messages) => messages,
+            Err(error) => {
+                self.failed(&error.words().text);
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn model_line(model: &ModelSpec) -> String {
+    if is_scripted(model) {
+        return "scripted, no real answers".to_owned();
+    }
+    let window = crew_tui::format::tokens_short(model.context_window);
+    let price = |dollars: f64| {
+        let text = format!("{dollars:.2}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let rates = &model.rates;
+    if rates.input == 0.0 && rates.output == 0.0 {
+        return format!("{window}   no price");
+    }
+    format!("{window}   ${}/${} per M", price(rates.input), price(rates.output))
+}
+
+/// A path as a person gave it.
+pub(super) fn given(path: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
+    crew_store::paths::expand(path, home, cwd)
+}
