@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_connection_reaches_the_server_until_it_is_dropped() {
-        let listener = Listener::start(|stream| drop(stream)).unwrap();
+        let listener = Listener::start(drop).unwrap();
         let mut text = String::new();
         TcpStream::connect(listener.address()).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "");

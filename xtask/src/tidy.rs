@@ -59,6 +59,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     docs::change_log,
     docs::readme,
     docs::links,
+    docs::tests,
 ];
 
 /// One place that breaks a rule.

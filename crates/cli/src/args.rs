@@ -95,6 +95,8 @@ struct Args {
     plain: bool,
     #[arg(long)]
     export: Option<String>,
+    #[arg(long)]
+    with_children: bool,
     #[arg(long, short)]
     extension: Vec<String>,
     #[arg(long)]
@@ -127,6 +129,8 @@ pub(crate) enum Invocation {
         /// For settings and credentials.
         options: Box<Options>,
     },
+    /// `--export FILE [OUT]` (`host.md` 2.8.10).
+    Export(Box<ExportRequest>),
     /// Print mode.
     Print(Box<Options>),
     /// `--mode json`.
@@ -135,6 +139,19 @@ pub(crate) enum Invocation {
     Rpc(Box<Options>),
     /// The interactive mode.
     Terminal(Box<Options>),
+}
+
+/// What `--export` asks for.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ExportRequest {
+    /// A session by path or id.
+    pub(crate) session: String,
+    /// The page; `crew-session-<file>.html` here without it.
+    pub(crate) out: Option<String>,
+    /// `--with-children`.
+    pub(crate) children: bool,
+    /// `--session-dir`.
+    pub(crate) session_dir: Option<String>,
 }
 
 /// Options of `demo`.

@@ -22,6 +22,7 @@ use crew_engine::api::{CompactionSettings, QueueMode, RetrySettings, Settings as
 use crew_model::auth::{AuthConfig, Credentials};
 use crew_model::catalog::Catalog;
 use crew_model::http::ProxyConfig;
+use crew_store::listing::{self, Found};
 use crew_store::settings::file::{SettingsFiles, project_session_dir, settings_path};
 use crew_store::settings::typed::{BadNumber, QueueMode as StoredMode, Settings};
 use crew_store::trust::{self, Trust, TrustInput, TrustStore};
@@ -161,6 +162,22 @@ pub(crate) fn for_demo(dir: PathBuf) -> Config {
 
 /// The custom session folder or that of the project (`host.md` 1.2.1). The
 /// key `sessionDir` of an untrusted project counts too (1.1.4).
+/// Finds the file of a session named by path or id, of any project.
+pub(crate) fn find_session(
+    named: &str,
+    session_dir: Option<&str>,
+) -> Result<(Place, PathBuf), Error> {
+    let place = Place::read()?;
+    let (files, _) = SettingsFiles::load(&settings_path(&place.agent_dir), None);
+    let options = Options { session_dir: session_dir.map(str::to_owned), ..Options::default() };
+    let folder = session_folder(&options, &place, &files.settings().0);
+    let file = match listing::find(named, &folder, &place.cwd, place.home.as_deref()) {
+        Found::Path(path) | Found::Here(path) | Found::Elsewhere { path, .. } => path,
+        Found::Nothing => return Err(Error::NoSuchSession(named.to_owned())),
+    };
+    Ok((place, file))
+}
+
 fn session_folder(options: &Options, place: &Place, user: &Settings) -> paths::SessionFolder {
     let project = settings_path(&paths::project_dir(&place.cwd));
     let setting = project_session_dir(&project).or_else(|| user.session_dir.clone());

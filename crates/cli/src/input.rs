@@ -19,6 +19,7 @@ use crew_store::skills::{self, Skill};
 use crate::args::{Options, UsageError};
 use crate::config::Config;
 use crate::error::Error;
+use crate::output;
 use crate::wiring::Wired;
 
 /// The whole of a piped standard input, trimmed; `None` when it is a terminal
@@ -58,6 +59,8 @@ pub(crate) async fn messages(
         return Err(UsageError::NoPrompt.into());
     }
     let expansion = Expansion { options, config, cwd: &config.place.cwd };
+    let texts = std::iter::once(text.as_str()).chain(words.clone().map(String::as_str));
+    expansion.warnings(texts).iter().for_each(|warning| output::warning(warning));
     let mut messages = vec![message(expansion.expand(text)?, images)];
     for word in words {
         messages.push(message(expansion.expand(word.clone())?, Vec::new()));
@@ -120,15 +123,28 @@ impl Expansion<'_> {
 
     /// The prompt templates of this moment.
     pub(crate) fn templates(&self) -> Vec<Template> {
+        self.found().templates
+    }
+
+    /// What is wrong with the files of templates, with their paths, when one of
+    /// these texts could mean a template; else nothing is looked for.
+    pub(crate) fn warnings<'t>(&self, mut texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+        if !texts.any(|text| text.starts_with('/') && !text.starts_with("/skill:")) {
+            return Vec::new();
+        }
+        let warnings = self.found().warnings.into_iter();
+        warnings.map(|warning| format!("{}: {}", warning.path, warning.message)).collect()
+    }
+
+    fn found(&self) -> prompts::Found {
         let lists = &self.config.settings.prompts;
-        let found = prompts::discover(&Sources {
+        prompts::discover(&Sources {
             discover: !self.options.no_templates,
             user_list: lists.user.clone(),
             project_list: lists.project.clone(),
             paths: self.options.templates.clone(),
             ..self.sources()
-        });
-        found.templates
+        })
     }
 
     /// Trust was decided for the directory of the start only.

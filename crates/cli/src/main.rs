@@ -10,6 +10,7 @@ mod config;
 mod demo;
 mod drive;
 mod error;
+mod export;
 mod input;
 mod json;
 mod list;
@@ -49,6 +50,7 @@ fn invoke(words: Vec<std::ffi::OsString>) -> Result<ExitCode, Error> {
         Invocation::Version => output::product(concat!("crew ", env!("CARGO_PKG_VERSION"), "\n")),
         Invocation::Demo(options) => demo::run(&options),
         Invocation::ListModels { search, options } => list::run(search.as_deref(), &options),
+        Invocation::Export(request) => export::run(&request),
         Invocation::Print(options) => print::run(*options),
         Invocation::Json(options) => json::run(*options),
         Invocation::Rpc(options) => rpc::run(*options),

@@ -48,7 +48,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, Error> {
         face::serve(start).await
     });
     // What still blocks a thread is not waited for.
-    runtime.shutdown_background();
+    wiring::shut_down(runtime);
     code.map(ExitCode::from)
 }
 

@@ -31,6 +31,6 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, Error> {
     let runtime = wiring::runtime()?;
     let code = runtime.block_on(face::show(options, terminal));
     // What still blocks a thread is not waited for.
-    runtime.shutdown_background();
+    wiring::shut_down(runtime);
     code.map(ExitCode::from)
 }

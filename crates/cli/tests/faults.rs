@@ -8,7 +8,7 @@ mod common;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use common::client::Client;
 use common::server::{Gate, Reply, Request};
@@ -104,9 +104,8 @@ fn a_host_killed_while_children_start_leaves_their_tasks_on_record() {
         let session = file(&mut client);
         let asked = || world.server.requests();
         until("the stage", || match stage {
-            0 => fs::read(&session).is_ok_and(|kept| {
-                String::from_utf8_lossy(&kept).contains("do UNIQUE-TASK")
-            }),
+            0 => fs::read(&session)
+                .is_ok_and(|kept| String::from_utf8_lossy(&kept).contains("do UNIQUE-TASK")),
             1 => asked().iter().any(Request::is_child),
             _ => world.server.owner_requests().len() == 2,
         });

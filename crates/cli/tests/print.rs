@@ -264,3 +264,18 @@ fn version_and_help_need_nothing() {
         assert!(run.out.contains(word), "{}", run.out);
     }
 }
+
+#[test]
+fn a_session_is_written_as_a_page_and_a_missing_one_is_named() {
+    // host.md 2.8.10
+    let world = World::new(|_| Reply::text("a <b>bold</b> answer"));
+    world.print(&["say it"]).is(0, "a <b>bold</b> answer\n");
+    let file = world.session_files()[0].to_string_lossy().into_owned();
+    let run = world.finish(&mut world.command(&["--export", &file, "page.html"]));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let page = std::fs::read_to_string(run.out.trim_end()).unwrap();
+    assert!(page.contains("a &lt;b&gt;bold&lt;/b&gt; answer"), "{page}");
+    let run = world.finish(&mut world.command(&["--export", "./nothing.jsonl"]));
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.contains("nothing.jsonl"), "{}", run.err);
+}

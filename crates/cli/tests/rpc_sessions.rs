@@ -156,6 +156,23 @@ fn forks_clones_and_new_sessions_name_their_parent() {
 }
 
 #[test]
+fn a_copy_gets_no_entry_of_its_own_for_a_model_set_before() {
+    // host.md 2.4.3, 2.8.4
+    let world = answering("ok");
+    let mut client = Client::start(&world, &[]);
+    client.prompt("first");
+    client.prompt("second");
+    client.ask("set_model", json!({"provider": "local", "modelId": "m2"}));
+    let entry = client.ask("get_fork_messages", json!({}))["messages"][1]["entryId"].clone();
+    let source = client.ask("get_entries", json!({}))["entries"].clone();
+    client.ask("clone", json!({}));
+    assert_eq!(client.ask("get_entries", json!({}))["entries"], source);
+    client.ask("fork", json!({"entryId": entry}));
+    let copied = client.ask("get_entries", json!({}))["entries"].clone();
+    assert!(source.as_array().unwrap().starts_with(copied.as_array().unwrap()), "{copied}");
+}
+
+#[test]
 fn a_session_in_memory_has_no_file_and_cannot_be_copied() {
     // host.md 6.3.4, 7.3.1, crew.md OWN-7
     let world = answering("ok");

@@ -31,7 +31,7 @@ use std::pin::Pin;
 
 use crew_base::model::{ModelEvent, ModelRequest};
 
-/// Takes the events of one network chunk, in order.
+/// Takes events as they come, in order.
 pub type ModelSink = Box<dyn FnMut(Vec<ModelEvent>) + Send>;
 
 /// Something that answers requests: a real provider or a script.

@@ -6,6 +6,7 @@
 //! back-pressure, `workspace` for how sessions are prepared, `guard` for what
 //! happens when the host dies.
 
+mod causes;
 pub mod clock;
 mod gate;
 pub mod guard;

@@ -21,6 +21,7 @@ use crew_store::session::log::SessionLog;
 use crew_tools::ToolContext;
 use tokio_util::sync::CancellationToken;
 
+use crate::causes::with_causes;
 use crate::gate::Gated;
 use crate::run::{Input, Live, Loop, Notice, Opening};
 use crate::tasks::{DiscoverEnd, PrepareEnd, Stream, StreamEnd, ToolEnd};
@@ -134,7 +135,7 @@ impl Loop {
             self.urgent.push_back(Event::AppendFailed {
                 session: session.clone(),
                 entry: entry.id.clone(),
-                error: error.to_string(),
+                error: with_causes(&error),
             });
         }
     }

@@ -29,6 +29,7 @@ use crew_base::time::Time;
 use crate::error::{Error, Result, io_error};
 use crate::paths;
 use crate::session::log::SessionLog;
+use view::{Scanned, View};
 
 /// What a page shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +47,7 @@ pub struct ExportOptions {
 /// the session cannot be read or `out` not be written.
 pub fn html(log: &SessionLog, options: &ExportOptions, out: &mut dyn Write) -> Result<()> {
     let mut out = BufWriter::new(out);
-    let written = page::write(log, options, &mut out).and_then(|()| Ok(out.flush()?));
+    let written = of_log(log, options, &mut out).and_then(|()| Ok(out.flush()?));
     written.map_err(|failure| failure.named(Path::new(STREAM)))
 }
 
@@ -70,7 +71,18 @@ pub fn jsonl(
 /// file keeps its mode and a link its place. Creates no folders; refuses a
 /// folder and the session's own file ([`Error::Exists`]).
 pub fn html_to_file(log: &SessionLog, options: &ExportOptions, path: &Path) -> Result<()> {
-    to_file(log, path, |out| page::write(log, options, out))
+    to_file(log.path(), path, |out| of_log(log, options, out))
+}
+
+/// As [`html_to_file`], for a session file that is only read: it is neither
+/// locked, repaired nor migrated. [`Error::NotASession`] when it is none.
+pub fn file_to_html(session: &Path, options: &ExportOptions, path: &Path) -> Result<()> {
+    let scanned = Scanned::open(session)?;
+    to_file(Some(session), path, |out| page::write(scanned.view()?, Some(session), options, out))
+}
+
+fn of_log(log: &SessionLog, options: &ExportOptions, out: &mut dyn Write) -> Done {
+    page::write(View::of_log(log)?, log.path(), options, out)
 }
 
 /// As [`jsonl()`], into a file under the terms of [`html_to_file`].
@@ -80,7 +92,7 @@ pub fn jsonl_to_file(
     created: Time,
     path: &Path,
 ) -> Result<()> {
-    to_file(log, path, |out| jsonl::write(log, leaf, created, out))
+    to_file(log.path(), path, |out| jsonl::write(log, leaf, created, out))
 }
 
 /// Names the page of a session file, for the current directory
@@ -123,7 +135,7 @@ impl From<io::Error> for Failure {
 }
 
 fn to_file(
-    log: &SessionLog,
+    session: Option<&Path>,
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Done,
 ) -> Result<()> {
@@ -132,7 +144,7 @@ fn to_file(
         return Err(io_error("write", path)(io::ErrorKind::IsADirectory.into()));
     }
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if existing.is_some() && log.path().is_some_and(|own| paths::resolved(own) == target) {
+    if existing.is_some() && session.is_some_and(|own| paths::resolved(own) == target) {
         return Err(Error::Exists { path: path.to_owned() });
     }
     // A pipe or a terminal cannot be replaced by a rename.

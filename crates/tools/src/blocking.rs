@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
@@ -9,6 +10,14 @@ use crate::error::Error;
 
 /// How long a cancelled piece of work may take to notice.
 const STOP_GRACE: Duration = Duration::from_millis(500);
+
+/// Pieces of work that start at once. A burst of short ones, such as a hundred
+/// children that read a file, is done by few threads one after the other,
+/// since each thread costs memory.
+static FEW: Semaphore = Semaphore::const_new(8);
+/// How long a piece waits for those before it: they may be held up for long by
+/// what they read.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Told to work on a blocking thread: whether it should end.
 pub(crate) struct Stop(CancellationToken);
@@ -38,7 +47,14 @@ pub(crate) async fn run<T: Send + 'static>(
     let token = cancel.child_token();
     let stop = Stop(token.clone());
     let _ends_with_this_future = token.clone().drop_guard();
-    let mut task = tokio::task::spawn_blocking(move || work(&stop));
+    let place = tokio::select! {
+        place = tokio::time::timeout(PATIENCE, FEW.acquire()) => place.ok().and_then(Result::ok),
+        () = cancel.cancelled() => return Err(Error::Aborted),
+    };
+    let mut task = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        work(&stop)
+    });
     tokio::select! {
         biased;
         done = &mut task => flatten(done),
@@ -62,6 +78,28 @@ mod tests {
         let work = |_: &Stop| -> Result<(), Error> { panic!("on purpose") };
         let result = run(&CancellationToken::new(), work).await;
         assert!(matches!(result, Err(Error::Internal)));
+    }
+
+    #[tokio::test]
+    async fn long_pieces_of_work_hold_up_no_other() {
+        // tools that read a silent pipe
+        let (done, waits) = std::sync::mpsc::channel::<()>();
+        let waits = std::sync::Arc::new(std::sync::Mutex::new(waits));
+        let held: Vec<_> = (0..FEW.available_permits() + 2)
+            .map(|_| {
+                let waits = waits.clone();
+                tokio::spawn(async move {
+                    let work = move |_: &Stop| Ok(drop(waits.lock().map(|waits| waits.recv())));
+                    run(&CancellationToken::new(), work).await.is_ok()
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert_eq!(run(&CancellationToken::new(), |_| Ok(7)).await.ok(), Some(7));
+        drop(done);
+        for task in held {
+            assert!(task.await.unwrap());
+        }
     }
 
     #[tokio::test]

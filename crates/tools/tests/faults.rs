@@ -84,7 +84,8 @@ async fn every_tool_works_in_the_directory_of_its_session() {
         assert_eq!(text("find", pattern).await.trim(), "same.txt");
     }
     assert_eq!(text("ls", json!({})).await.trim(), "same.txt");
-    let edit = |path: Value| json!({"path": path, "edits": [{"oldText": "text", "newText": "Text"}]});
+    let edit =
+        |path: Value| json!({"path": path, "edits": [{"oldText": "text", "newText": "Text"}]});
     text("edit", edit(json!("same.txt"))).await;
     text("bash", json!({"command": "sed -i s/Text/text/ same.txt"})).await;
     text("edit", edit(json!(absolute))).await;
@@ -102,9 +103,7 @@ async fn every_tool_works_in_the_directory_of_its_session() {
 async fn output_costs_no_memory_however_much_there_is() {
     let world = World::new();
     let owner = world.at("owner");
-    let print = |megabytes: usize| {
-        json!({"command": format!("head -c {megabytes}M /dev/zero | tr '\\0' x")})
-    };
+    let print = |megabytes: usize| json!({"command": format!("head -c {megabytes}M /dev/zero | tr '\\0' x")});
     for _ in 0..4 {
         world.call(&owner, "bash", print(1)).await;
     }

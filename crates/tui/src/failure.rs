@@ -123,9 +123,17 @@ mod tests {
             "fake refused the key (401, invalid x-api-key). Nothing was sent again.",
         );
         check("429: slow", "rate limit (429)", "fake limits requests (429, slow).");
-        check("fake API error (500): boom", "failed inside (500)", "fake failed inside (500, boom).");
+        check(
+            "fake API error (500): boom",
+            "failed inside (500)",
+            "fake failed inside (500, boom).",
+        );
         check("400: {\"x\":1}", "refused (400)", "fake refused the request (400).");
         check("connection reset", "connection reset", "fake: connection reset");
-        check("The response ended without x.", "The response ended without x.", "fake: The response ended without x.");
+        check(
+            "The response ended without x.",
+            "The response ended without x.",
+            "fake: The response ended without x.",
+        );
     }
 }

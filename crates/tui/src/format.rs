@@ -77,8 +77,14 @@ mod tests {
         check(999_950, "1.0M");
         check(1_234_567, "1.2M");
         assert_eq!(tokens_short(200_000), "200k");
-        assert_eq!((cost(0.0), cost(0.0049), cost(0.079)), ("$0.00".into(), "$0.0049".into(), "$0.08".into()));
-        assert_eq!((time(18_900), time(120_000), time(124_000)), ("18s".into(), "2m".into(), "2m 4s".into()));
+        assert_eq!(
+            (cost(0.0), cost(0.0049), cost(0.079)),
+            ("$0.00".into(), "$0.0049".into(), "$0.08".into())
+        );
+        assert_eq!(
+            (time(18_900), time(120_000), time(124_000)),
+            ("18s".into(), "2m".into(), "2m 4s".into())
+        );
         assert_eq!((ago(41_000), ago(7_300_000)), ("41s".into(), "2h".into()));
         assert_eq!((count(1, "match"), count(2, "match")), ("1 match".into(), "2 matches".into()));
     }

@@ -101,9 +101,12 @@ impl Key {
 
     /// The character it types, if it does nothing else.
     pub fn typed(self) -> Option<char> {
-        match self.code {
-            Code::Char(c) if !self.ctrl && !self.alt => Some(c),
-            _ => None,
+        if let Code::Char(c) = self.code
+            && !self.ctrl
+            && !self.alt
+        {
+            return Some(c);
         }
+        None
     }
 }

@@ -83,6 +83,10 @@ pub struct Shown {
     pub draft: Option<String>,
     /// Working directory with `~`.
     pub cwd: String,
+    /// Its model, if any is usable.
+    pub model: Option<ModelFacts>,
+    /// Its thinking level.
+    pub thinking: ThinkingLevel,
 }
 
 /// Figures that change while sessions run.
@@ -295,7 +299,7 @@ pub struct TrustFiles {
 #[derive(Clone, Debug)]
 pub enum Request {
     /// A command that follows from an earlier one.
-    Send(Command),
+    Send(Box<Command>),
     /// The figures of now.
     Facts,
     /// Files that match; the reply carries the number.

@@ -54,14 +54,7 @@ pub struct Style {
 impl Style {
     /// The style of a role.
     pub const fn role(role: Role) -> Style {
-        Style {
-            role,
-            bold: false,
-            italic: false,
-            underline: false,
-            strike: false,
-            reverse: false,
-        }
+        Style { role, bold: false, italic: false, underline: false, strike: false, reverse: false }
     }
 
     /// The same, bold.

@@ -1,6 +1,6 @@
 //! Documents keep step with the tree: every crate and every library is on the
 //! map, the change log starts with what is unreleased, the README begins with
-//! the two commands, links lead somewhere (`style.md` 7, 10).
+//! the two commands, links lead somewhere, named tests exist (`style.md` 7, 10).
 
 use std::collections::BTreeSet;
 
@@ -85,6 +85,24 @@ pub(crate) fn links(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
+/// Finds tests that the document on testing names and that do not exist:
+/// `crate/path.rs::name`, below `crates/`.
+pub(crate) fn tests(tree: &Tree) -> Vec<Problem> {
+    let why = "a fault is covered by a test that exists";
+    let text = tree.text(TESTING).unwrap_or_default();
+    let mut problems = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for named in line.split('`').skip(1).step_by(2) {
+            let Some((path, name)) = named.split_once(".rs::") else { continue };
+            let source = tree.text(&format!("crates/{path}.rs"));
+            if !source.is_some_and(|source| source.contains(&format!("fn {name}("))) {
+                problems.push(Problem::new(TESTING, index + 1, format!("no test {named}"), why));
+            }
+        }
+    }
+    problems
+}
+
 /// Returns the names of the table `[workspace.dependencies]`.
 fn workspace_dependencies(manifest: &str) -> impl Iterator<Item = &str> {
     manifest
@@ -137,6 +155,7 @@ fn exists(tree: &Tree, folder: &str, target: &str) -> bool {
 }
 
 const MAP: &str = "ARCHITECTURE.md";
+const TESTING: &str = "docs/testing.md";
 const WHY_MAP: &str = "every crate is on the map";
 const RUN_COMMAND: &str = "cargo run --release -- demo";
 const TEST_COMMAND: &str = "cargo test --workspace";
@@ -184,6 +203,14 @@ mod tests {
         let late = format!("```\na\nb\nc\nd\n{RUN_COMMAND}\n```\n{TEST_COMMAND}\n");
         let bad = [("README.md", late.as_str()), (".ci/run", "true")];
         assert_eq!(found(readme, &bad), ["README.md:1", "README.md:1", ".ci/run:1"]);
+    }
+
+    #[test]
+    fn named_tests_exist() {
+        let named = "| C001 | `a/tests/x.rs::good`, `a/tests/x.rs::gone` |\n| `a/no.rs::x` |\n";
+        let files = [(TESTING, named), ("crates/a/tests/x.rs", "async fn good() {}")];
+        assert_eq!(found(tests, &files), ["docs/testing.md:1", "docs/testing.md:2"]);
+        assert_eq!(found(tests, &[]), [""; 0]);
     }
 
     #[test]

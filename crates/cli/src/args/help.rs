@@ -28,7 +28,8 @@ Session
   -n, --name NAME            name a new session
   -r, --resume               choose a session (not built yet)
   --fork PATH|ID             go on with a copy of this session, in this directory
-  --export FILE [OUT]        write a session as a page (not built yet)
+  --export FILE|ID [OUT]     write a session as an HTML page
+  --with-children            with --export: its subagents' sessions too
 
 Tools and prompt
   -t, --tools LIST           names or * patterns: only these; +NAME, -NAME: change

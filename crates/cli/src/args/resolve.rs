@@ -8,7 +8,10 @@ use crew_runtime::{PromptWish, ToolWish};
 use crew_store::paths::is_session_id;
 
 use super::words::Sorted;
-use super::{Args, DemoOptions, Invocation, Options, Secret, SessionChoice, Terminals, UsageError};
+use super::{
+    Args, DemoOptions, ExportRequest, Invocation, Options, Secret, SessionChoice, Terminals,
+    UsageError,
+};
 use crate::error::Error;
 
 /// First words that later versions take as commands (`host.md` 6.2).
@@ -51,8 +54,13 @@ pub(super) fn resolve(
     if !sorted.unknown.is_empty() {
         return Err(UsageError::Unknown(sorted.unknown).into());
     }
+    if let Some(session) = args.export.clone() {
+        return export(session, args, sorted);
+    }
     let face = face(&args, terminals)?;
-    refuse_later_options(&args)?;
+    if args.resume {
+        return Err(Error::NotBuilt("--resume".to_owned()));
+    }
     let search = args.list_models.clone();
     let options = Box::new(options(args, sorted)?);
     if let Some(search) = search {
@@ -94,12 +102,23 @@ fn face(args: &Args, terminals: Terminals) -> Result<Face, UsageError> {
     })
 }
 
-fn refuse_later_options(args: &Args) -> Result<(), Error> {
-    let later = [(args.export.is_some(), "--export"), (args.resume, "--resume")];
-    match later.iter().find(|(given, _)| *given) {
-        Some((_, option)) => Err(Error::NotBuilt((*option).to_owned())),
-        None => Ok(()),
+fn export(session: String, args: Args, sorted: Sorted) -> Result<Invocation, Error> {
+    let mut words = sorted.messages.into_iter();
+    let out = words.next();
+    if let Some(more) = words.next() {
+        return Err(UsageError::BadValue {
+            option: "--export",
+            expected: "a session and at most one page",
+            value: more,
+        }
+        .into());
     }
+    Ok(Invocation::Export(Box::new(ExportRequest {
+        session,
+        out,
+        children: args.with_children,
+        session_dir: args.session_dir,
+    })))
 }
 
 fn options(args: Args, sorted: Sorted) -> Result<Options, UsageError> {
@@ -277,6 +296,7 @@ mod tests {
                 Ok(Invocation::Version) => "version",
                 Ok(Invocation::Demo(_)) => "demo",
                 Ok(Invocation::Terminal(_)) => "terminal",
+                Ok(Invocation::Export(_)) => "export",
                 Err(Error::NotBuilt(_)) => "later",
                 Err(_) => "error",
             };
@@ -299,7 +319,10 @@ mod tests {
         check(PIPED, "demo --nope", "error");
         check(PIPED, "x demo", "print");
         check(PIPED, "install x", "later");
-        check(PIPED, "--export x", "later");
+        check(PIPED, "--export x", "export");
+        check(TERMINAL, "--export x out.html --with-children", "export");
+        check(PIPED, "--export x a b", "error");
+        check(TERMINAL, "--resume", "later");
         check(PIPED, "-r", "later");
     }
 

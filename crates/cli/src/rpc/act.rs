@@ -7,8 +7,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crew_base::entry::{Header, HeaderKind, SESSION_VERSION};
-use crew_base::id::SessionId;
 use crew_base::message::{Block, Content, Message, UserMessage};
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_engine::api::{Command as EngineCommand, CompactionResult, Control, QueueMode};
@@ -16,7 +14,6 @@ use crew_model::select::{ThinkingInputs, cycle_level, cycle_model, switch_thinki
 use crew_runtime::{Answer, Query, QueryError, State};
 use crew_store::export::{self, ExportOptions};
 use crew_store::paths::expand;
-use crew_store::session::open::open;
 use crew_store::settings::file::{Scope, SettingsFiles, settings_path};
 use crew_store::settings::typed::{QueueMode as StoredMode, Settings};
 use serde_json::{Value, json as value};
@@ -138,6 +135,8 @@ impl Face {
     /// Expands skills and templates (`host.md` 7.3.5); one text block, then the
     /// images.
     fn message(&self, typed: Typed) -> Result<Message, String> {
+        let warnings = self.expansion().warnings(std::iter::once(typed.text.as_str()));
+        warnings.iter().for_each(|warning| crate::output::warning(warning));
         let text = self.expansion().expand(typed.text).map_err(|error| error.words().text)?;
         let images = typed.images.into_iter().map(Block::Image);
         let blocks = std::iter::once(Block::text(text)).chain(images).collect();
@@ -338,17 +337,7 @@ impl Face {
 }
 
 fn page(file: &Path, path: &Path) -> Result<Option<String>, crew_store::error::Error> {
-    let header = Header {
-        kind: HeaderKind::Session,
-        version: SESSION_VERSION,
-        id: SessionId::new(""),
-        timestamp: String::new(),
-        cwd: String::new(),
-        parent_session: None,
-    };
-    // Of a file that has a header; this one is never written.
-    let log = open(file, header, false)?.log;
-    export::html_to_file(&log, &ExportOptions::default(), path)?;
+    export::file_to_html(file, &ExportOptions::default(), path)?;
     Ok(Some(value!({"path": path.to_string_lossy()}).to_string()))
 }
 

@@ -178,8 +178,11 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
     // Until the host is there nothing but the terminal has to be left behind.
     let mut early = Early::listen().map_err(Error::Runtime)?;
     let mut signals: Option<Signals> = None;
-    while face.end.is_none() {
+    loop {
         face.serve().await;
+        if face.end.is_some() {
+            break;
+        }
         let wake = face.wake();
         let hears = face.updates.is_some();
         tokio::select! {
@@ -326,8 +329,7 @@ impl Face {
         self.view.refresh_reader();
         let resizing = self.resized.is_some();
         let prints = if resizing { Vec::new() } else { view::take_final(&mut self.view) };
-        let picture =
-            if resizing { view::draw_editor(&self.view) } else { view::draw(&self.view) };
+        let picture = if resizing { view::draw_editor(&self.view) } else { view::draw(&self.view) };
         self.terminal.shows(picture.is_full);
         let bytes = self.screen.frame(size, &prints, &picture);
         self.output.write(bytes);
@@ -433,8 +435,9 @@ impl Face {
                 view::reply(&mut self.view, now(), Reply::Warning(text));
                 self.want(STREAM_FRAME);
             }
-            Notice::Opened { session, header, file, .. } => {
-                self.opened(session, &header, file);
+            Notice::Opened { session, header, file, model, thinking } => {
+                let model = model.as_deref().map(super::facts::model_facts);
+                self.opened(session, &header, file, model, thinking);
             }
         }
     }
@@ -548,6 +551,7 @@ impl Face {
             if requests.is_empty() {
                 return;
             }
+            self.want(KEY_FRAME);
             for request in requests {
                 match request {
                     Request::EditOutside(text) => self.edit_outside(text).await,

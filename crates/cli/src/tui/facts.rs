@@ -48,11 +48,13 @@ pub(super) async fn gather(
     mut totals: Totals,
     config: Arc<Config>,
 ) -> (Facts, Totals) {
-    let mut facts = Facts { auto_compaction: config.settings.compaction.enabled, ..Facts::default() };
+    let mut facts =
+        Facts { auto_compaction: config.settings.compaction.enabled, ..Facts::default() };
     if let Ok(Answer::State(state)) = handle.ask(&session, Query::State).await {
         facts.model = state.model.as_deref().map(model_facts);
         facts.thinking = Some(state.thinking);
-        facts.context_tokens = state.context_tokens;
+        let is_empty = state.messages == 0;
+        facts.context_tokens = state.context_tokens.or(is_empty.then_some(0));
     }
     if let Ok(Answer::Subagents(views)) = handle.ask(&session, Query::Subagents).await {
         facts.subagents = views.into_iter().map(subagent).collect();

@@ -26,7 +26,8 @@ pub(super) fn find(cwd: &Path, home: Option<&Path>, query: &str, is_path: bool) 
 
 /// Names in the folder that a path leads to.
 fn in_folder(cwd: &Path, home: Option<&Path>, query: &str) -> Vec<String> {
-    let (folder, name) = query.rsplit_once('/').map_or(("", query), |(folder, name)| (folder, name));
+    let (folder, name) =
+        query.rsplit_once('/').map_or(("", query), |(folder, name)| (folder, name));
     let lead = if query.contains('/') { format!("{folder}/") } else { String::new() };
     let place = match (folder, home) {
         ("", _) if query.starts_with('/') => PathBuf::from("/"),
@@ -40,7 +41,8 @@ fn in_folder(cwd: &Path, home: Option<&Path>, query: &str) -> Vec<String> {
         .flatten()
         .filter_map(|entry| {
             let found = entry.file_name().into_string().ok()?;
-            let fits = found.starts_with(name) && (name.starts_with('.') || !found.starts_with('.'));
+            let fits =
+                found.starts_with(name) && (name.starts_with('.') || !found.starts_with('.'));
             let is_folder = entry.file_type().ok()?.is_dir()
                 || std::fs::metadata(entry.path()).is_ok_and(|file| file.is_dir());
             fits.then(|| format!("{lead}{found}{}", if is_folder { "/" } else { "" }))

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use crew_base::entry::{Entry, Header, read_line};
 use crew_base::id::{EntryId, SessionId};
 use crew_base::json::Raw;
+use crew_base::model::ThinkingLevel;
 use crew_engine::Source;
 use crew_engine::api::{Command, Refusal};
 use crew_runtime::{Answer, Handle, Query};
 use crew_store::listing;
-use crew_tui::request::{Reply, Shown};
+use crew_tui::request::{ModelFacts, Reply, Shown};
 use crew_tui::view;
 
 use super::face::{Done, Face, Waiting};
@@ -97,7 +98,14 @@ impl Face {
 
     /// A session was prepared: it is the one shown from now on. Its entries
     /// are read beside the loop.
-    pub(super) fn opened(&mut self, session: SessionId, header: &Header, file: Option<PathBuf>) {
+    pub(super) fn opened(
+        &mut self,
+        session: SessionId,
+        header: &Header,
+        file: Option<PathBuf>,
+        model: Option<ModelFacts>,
+        thinking: ThinkingLevel,
+    ) {
         let Some(ready) = &self.ready else { return };
         let draft = self.moving.as_mut().and_then(|moving| moving.draft.take());
         self.cwd = PathBuf::from(&header.cwd);
@@ -111,7 +119,7 @@ impl Face {
                 Ok(_) | Err(_) => None,
             };
             let entries = branch(&handle, &session).await;
-            let shown = Shown { session, name, entries, draft, cwd };
+            let shown = Shown { session, name, entries, draft, cwd, model, thinking };
             let _ = done.send(Done::Shown(Box::new(shown)));
         });
     }

@@ -3,12 +3,12 @@
 
 use std::process::{Command, Stdio};
 
+use crew_runtime::{Answer, Query};
 use crew_tui::cells::Row;
 use crew_tui::markdown::Line;
 use crew_tui::request::Reply;
 use crew_tui::theme::{MUTED, TEXT};
 use crew_tui::view;
-use crew_runtime::{Answer, Query};
 use rustix::process::{Signal, kill_current_process_group};
 
 use super::face::Face;
@@ -48,7 +48,8 @@ impl Face {
 
     fn editor_command(&self) -> String {
         let ready = self.ready.as_ref();
-        let setting = ready.and_then(|ready| ready.config.settings.terminal.external_editor.clone());
+        let setting =
+            ready.and_then(|ready| ready.config.settings.terminal.external_editor.clone());
         let of = |name: &str| ready.and_then(|ready| ready.config.place.environment.get(name));
         setting.or_else(|| of("VISUAL")).or_else(|| of("EDITOR")).unwrap_or_else(|| "vi".to_owned())
     }

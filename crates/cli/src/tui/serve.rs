@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crew_base::model::ModelSpec;
 use crew_engine::api::{Command, Control};
 use crew_model::catalog::is_scripted;
-use crew_model::select::{Query as Named, ThinkingInputs, cycle_model, resolve_model, switch_thinking};
+use crew_model::select::{
+    Query as Named, ThinkingInputs, cycle_model, resolve_model, switch_thinking,
+};
 use crew_runtime::{Answer, Query};
 use crew_store::settings::file::{Scope, SettingsFiles, settings_path};
 use crew_store::trust::{self, Choice, TrustStore};
@@ -29,7 +31,7 @@ impl Face {
     /// Serves one request that needs no other program on the terminal.
     pub(super) fn request(&mut self, request: Request) {
         match request {
-            Request::Send(command) => self.send(command),
+            Request::Send(command) => self.send(*command),
             Request::Facts => self.ask_facts(),
             Request::Files { number, query, is_path } => {
                 let (cwd, home) = (self.cwd.clone(), self.home());
@@ -75,7 +77,9 @@ impl Face {
             }
             Request::Copy { what, text } => self.copy(&what, &text),
             Request::PasteOutside => {
-                self.failed("pasting images and files is not built yet; paste text, or type @ and a path");
+                self.failed(
+                    "pasting images and files is not built yet; paste text, or type @ and a path",
+                );
             }
             Request::Export(path) => self.export(path),
             Request::Session => self.session_facts(),
@@ -162,7 +166,9 @@ impl Face {
         let usable = |provider: &str| config.credentials.is_configured(provider);
         let named = Named { text: reference, ..Named::default() };
         match resolve_model(named, &config.catalog, &usable) {
-            Err(error) => self.say(Reply::Failed(error.to_string(), Some("/model lists them".to_owned()))),
+            Err(error) => {
+                self.say(Reply::Failed(error.to_string(), Some("/model lists them".to_owned())))
+            }
             Ok(selected) => {
                 for warning in &selected.warnings {
                     self.say(Reply::Warning(warning.to_string()));
@@ -186,7 +192,8 @@ impl Face {
             let (provider, id) = reference.split_once('/')?;
             config.catalog.get(provider, id)
         });
-        let next = cycle_model(current.as_deref(), &ready.scope, &config.catalog, &usable, !backwards);
+        let next =
+            cycle_model(current.as_deref(), &ready.scope, &config.catalog, &usable, !backwards);
         match next {
             Some(next) => self.use_model(next.model, next.thinking, false),
             None => self.say(Reply::Warning("there is no other model with a key".to_owned())),
@@ -239,7 +246,9 @@ impl Face {
         let Some(ready) = &self.ready else { return };
         let config = Arc::clone(&ready.config);
         let (cwd, shown) = (self.cwd.clone(), self.file.clone());
-        self.beside(move || Some(Reply::Sessions(sessions::list(&config, &cwd, all, shown.as_deref()))));
+        self.beside(move || {
+            Some(Reply::Sessions(sessions::list(&config, &cwd, all, shown.as_deref())))
+        });
     }
 
     /// The transcript of a subagent: of an open one from the host, else from
@@ -264,7 +273,8 @@ impl Face {
                     let (lines, leaf) = sessions::lines(&path);
                     Some(walk(&lines, leaf.as_ref()))
                 };
-                entries = tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or_default();
+                entries =
+                    tokio::task::spawn_blocking(read).await.ok().flatten().unwrap_or_default();
             }
             let _ = done.send(Done::Reply(Reply::Transcript { id, entries }));
         });
@@ -423,7 +433,8 @@ impl Face {
         let usable = |provider: &str| config.credentials.is_configured(provider);
         let scope = crew_model::select::scope(patterns, &config.catalog, &usable).models;
         let (session, source) = (wired.session.clone(), wired.source.clone());
-        let (host, first) = (Arc::clone(&wired.host), self.first_prompts(&options, &config, &wired));
+        let (host, first) =
+            (Arc::clone(&wired.host), self.first_prompts(&options, &config, &wired));
         let (handle, updates) = wired.start();
         self.cwd.clone_from(&config.place.cwd);
         self.updates = Some(updates.slowing_nothing());

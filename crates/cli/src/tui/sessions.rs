@@ -9,7 +9,7 @@ use crew_base::id::{EntryId, Ids, SessionId};
 use crew_base::json::Raw;
 use crew_engine::api::Status;
 use crew_runtime::{SessionPlace, SessionTotals};
-use crew_store::export::{ExportOptions, default_name, html_to_file};
+use crew_store::export::{ExportOptions, default_name, file_to_html};
 use crew_store::listing::{self, Summary};
 use crew_store::session::open::open;
 use crew_tui::format;
@@ -30,8 +30,7 @@ pub(super) fn list(
     shown: Option<&Path>,
 ) -> Vec<SessionOffer> {
     let SessionPlace::Folder(folder) = &config.start.place else { return Vec::new() };
-    let summaries =
-        if all { listing::list_all(folder) } else { listing::list(folder, cwd) };
+    let summaries = if all { listing::list_all(folder) } else { listing::list(folder, cwd) };
     let mut children = children_of(&summaries, folder.path.as_path());
     let home = config.place.home.as_deref();
     let offer = |summary: Summary| {
@@ -145,9 +144,10 @@ pub(super) fn lines(path: &Path) -> (Vec<Raw>, Option<EntryId>) {
 /// The file of a session in a folder, by the id in its header.
 pub(super) fn file_of(folder: &Path, session: &SessionId) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?;
-    entries.flatten().map(|entry| entry.path()).find(|path| {
-        listing::header(path).is_some_and(|header| header.id == *session)
-    })
+    entries
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| listing::header(path).is_some_and(|header| header.id == *session))
 }
 
 /// Gives a stored session another name.
@@ -179,17 +179,10 @@ pub(super) fn delete(path: &Path) -> Option<Reply> {
 }
 
 /// Writes the session as a page (`host.md` 2.8.10).
-pub(super) fn export(
-    file: &Path,
-    path: Option<String>,
-    cwd: &Path,
-    home: Option<&Path>,
-) -> Reply {
+pub(super) fn export(file: &Path, path: Option<String>, cwd: &Path, home: Option<&Path>) -> Reply {
     let path = path.unwrap_or_else(|| default_name(file));
     let path = given(&path, cwd, home);
-    let written = open(file, unused(), false)
-        .and_then(|opened| html_to_file(&opened.log, &ExportOptions::default(), &path));
-    match written {
+    match file_to_html(file, &ExportOptions::default(), &path) {
         Ok(()) => Reply::Done(format!("exported to {}", path.display())),
         Err(error) => Reply::Failed(format!("not exported: {error}"), None),
     }

@@ -119,7 +119,10 @@ fn read_short(path: &Path) -> Option<String> {
 
 /// What the person is to be asked about the project, before any file of it is
 /// used (TERM-60); nothing when the answer is known.
-pub(super) fn trust_question(options: &Options, place: &Place) -> Result<Option<TrustFiles>, Error> {
+pub(super) fn trust_question(
+    options: &Options,
+    place: &Place,
+) -> Result<Option<TrustFiles>, Error> {
     let (files, _) = SettingsFiles::load(&settings_path(&place.agent_dir), None);
     let (user, _): (Settings, _) = files.settings();
     let stored = match options.trust {
@@ -178,7 +181,8 @@ pub(super) fn found(config: &Config, options: &Options) -> Found {
         let (files, _) = crew_store::context_files::load(&place.agent_dir, &place.cwd);
         let name = |file: &crew_store::context_files::ContextFile| {
             let path = Path::new(&file.path);
-            path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned())
+            path.file_name()
+                .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned())
         };
         files.iter().map(name).collect()
     };
@@ -225,7 +229,11 @@ fn looked_for(config: &Config) -> String {
     let providers = config.catalog.providers();
     let keys = providers.iter().filter(|provider| provider.id != "demo").count();
     let there = |name: &str| {
-        if config.place.agent_dir.join(name).exists() { "there, without a usable key" } else { "not there" }
+        if config.place.agent_dir.join(name).exists() {
+            "there, without a usable key"
+        } else {
+            "not there"
+        }
     };
     format!(
         "keys of {keys} providers in the environment (none set), auth.json ({}), models.json ({})",

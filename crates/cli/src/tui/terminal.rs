@@ -193,8 +193,10 @@ fn read(
                 hold = changed.wait(hold).unwrap_or_else(PoisonError::into_inner);
             }
         }
-        let mut fds =
-            [PollFd::new(&stdin, PollFlags::IN), PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN)];
+        let mut fds = [
+            PollFd::new(&stdin, PollFlags::IN),
+            PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN),
+        ];
         if poll(&mut fds, None).is_err() {
             continue;
         }

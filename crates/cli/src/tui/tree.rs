@@ -62,7 +62,8 @@ fn leads(node: &Waiting<'_>) -> (String, String) {
 /// Ids on the way to the leaf.
 fn active(tree: &Value, leaf: Option<&EntryId>) -> Vec<String> {
     let mut parents = std::collections::HashMap::new();
-    let mut stack: Vec<&Value> = tree.as_array().map(Vec::as_slice).unwrap_or_default().iter().collect();
+    let mut stack: Vec<&Value> =
+        tree.as_array().map(Vec::as_slice).unwrap_or_default().iter().collect();
     while let Some(node) = stack.pop() {
         let text = |name: &str| node["entry"][name].as_str().map(str::to_owned);
         if let Some(id) = text("id") {
@@ -111,7 +112,8 @@ fn said(body: &EntryBody) -> Option<(&'static str, String, bool)> {
             Message::User(user) => Some(("● you", user.content.text(), true)),
             Message::Assistant(answer) => {
                 let text = answer.text();
-                let tools = answer.content.iter().filter(|b| matches!(b, Block::ToolCall(_))).count();
+                let tools =
+                    answer.content.iter().filter(|b| matches!(b, Block::ToolCall(_))).count();
                 match (text.trim().is_empty(), tools) {
                     (false, _) => Some(("owner", text, false)),
                     (true, _) => None,
@@ -150,7 +152,8 @@ mod tests {
                 r#"{{"entry":{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"t","message":{{"role":"user","content":"{text}"}}}},"children":[{children}]}}"#
             )
         };
-        let inner = format!("{},{}", user("b", "\"a\"", "plan B", ""), user("c", "\"a\"", "plan C", ""));
+        let inner =
+            format!("{},{}", user("b", "\"a\"", "plan B", ""), user("c", "\"a\"", "plan C", ""));
         let tree = Raw::parse(&format!("[{}]", user("a", "null", "start", &inner))).unwrap();
         let rows = rows(&tree, Some(&EntryId::from("c")));
         let shown: Vec<_> = rows.iter().map(|row| format!("{}{}", row.lead, row.text)).collect();

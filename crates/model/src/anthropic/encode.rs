@@ -1,11 +1,16 @@
 //! The request of `anthropic-messages` (`host.md` 9.2.1 to 9.2.7, 3.10.2).
 
+use std::borrow::Cow;
+use std::fmt;
+
 use crew_base::json::Raw;
 use crew_base::model::{CacheRetention, ModelError, ModelRequest, ToolChoice};
 use crew_base::text::is_blank;
 use crew_base::tool::ToolDefinition;
-use serde::Serialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::compat::Compat;
 use super::content::{CacheControl, Part, messages};
@@ -104,7 +109,7 @@ fn tool_choice(
 struct Tool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: Fields,
+    input_schema: Schema<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     eager_input_streaming: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,22 +133,74 @@ fn tools(tools: &[ToolDefinition], cache: Option<CacheControl>, compat: Compat) 
 }
 
 /// The root keywords the API takes (`host.md` 9.2.6).
-fn schema(parameters: &Raw) -> Fields {
-    let given = Fields::of(parameters);
-    let mut sent = Fields::default();
-    sent.set("type", "object");
-    match given.get("properties") {
-        Some(properties) => sent.set("properties", properties),
-        None => sent.set("properties", &Raw::empty_object()),
+fn schema(parameters: &Raw) -> Schema<'_> {
+    let Members(given) = serde_json::from_str(parameters.text()).unwrap_or_default();
+    let member = |wanted: &str| {
+        // Of several the last one counts.
+        given.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| *value)
+    };
+    Schema {
+        kind: "object",
+        properties: Known::or_empty(member("properties"), Known::Object {}),
+        required: Known::or_empty(member("required"), Known::List([])),
+        additional_properties: member("additionalProperties"),
+        defs: member("$defs"),
+        definitions: member("definitions"),
     }
-    match given.get("required") {
-        Some(required) => sent.set("required", required),
-        None => sent.set("required", &[(); 0]),
+}
+
+/// A schema as it is sent; borrowed, since every request sends all of them.
+#[derive(Serialize)]
+struct Schema<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    properties: Known<'a>,
+    required: Known<'a>,
+    #[serde(rename = "additionalProperties", skip_serializing_if = "Option::is_none")]
+    additional_properties: Option<&'a RawValue>,
+    #[serde(rename = "$defs", skip_serializing_if = "Option::is_none")]
+    defs: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definitions: Option<&'a RawValue>,
+}
+
+/// A member that is sent in any case.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Known<'a> {
+    Given(&'a RawValue),
+    Object {},
+    List([(); 0]),
+}
+
+impl<'a> Known<'a> {
+    fn or_empty(given: Option<&'a RawValue>, empty: Known<'a>) -> Known<'a> {
+        given.map_or(empty, Known::Given)
     }
-    for name in ["additionalProperties", "$defs", "definitions"] {
-        if let Some(value) = given.get(name) {
-            sent.set(name, value);
+}
+
+/// The members of an object in the text they came in.
+#[derive(Default)]
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'a>, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
         }
+        deserializer.deserialize_map(InOrder)
     }
-    sent
 }

@@ -23,6 +23,7 @@ use crew_store::system_prompt::{PromptInput, ToolHint, sections};
 
 use super::selection::{child_tools, owner_tools};
 use super::{Parent, Prepared, Scope, SessionPlace, Workspace};
+use crate::causes::with_causes;
 
 impl Workspace {
     /// Prepares a session; the error is for people or, for a child, for its
@@ -90,7 +91,7 @@ impl Workspace {
     fn resume(&self, session: &SessionId, path: &Path, now: Time) -> Result<Prepared, String> {
         let fresh = Self::header(session, &self.config.cwd, None, now);
         let OpenedLog { log, context, warnings } =
-            open(path, fresh, true).map_err(|error| error.to_string())?;
+            open(path, fresh, true).map_err(|error| with_causes(&error))?;
         let cwd = PathBuf::from(&log.header().cwd);
         let warnings = warnings
             .into_iter()
@@ -108,7 +109,7 @@ impl Workspace {
         until: Until,
         now: Time,
     ) -> Result<Prepared, String> {
-        let text = |error: crew_store::error::Error| error.to_string();
+        let text = |error: crew_store::error::Error| with_causes(&error);
         let fresh = Self::header(session, &self.config.cwd, None, now);
         let source = open(file, fresh, false).map_err(text)?.log;
         let cwd = PathBuf::from(&source.header().cwd);

@@ -10,6 +10,7 @@ use crew_store::skills::{self, Skill};
 use crew_store::system_prompt::{PromptFolders, addendum, custom_base};
 
 use super::Workspace;
+use crate::causes::with_causes;
 
 /// The parts.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl Workspace {
             cwd,
             home: config.home.as_deref(),
         };
-        let text = |error: crew_store::error::Error| error.to_string();
+        let text = |error: crew_store::error::Error| with_causes(&error);
         let resources = Resources {
             context_files,
             skills: found.skills,

@@ -76,7 +76,10 @@ async fn calls_beyond_a_childs_list_are_refused_and_do_nothing() {
         (false, 0) => calls(&[
             ("bash", json!({"command": "touch made-by-bash"})),
             ("write", json!({"path": "made-by-write", "content": "x"})),
-            ("edit", json!({"path": "kept.txt", "edits": [{"oldText": "as", "newText": "not as"}]})),
+            (
+                "edit",
+                json!({"path": "kept.txt", "edits": [{"oldText": "as", "newText": "not as"}]}),
+            ),
             spawn("reader"),
             ("crew_abort", json!({"all": true})),
             ("no_such_tool", json!({})),

@@ -12,7 +12,6 @@ use crew_base::time::Time;
 use super::survey::{Spawn, Sum, Survey};
 use super::view::Scanned;
 use crate::error::Result;
-use crate::session::log::SessionLog;
 use crate::session::scan::time_of;
 use crate::{listing, paths};
 
@@ -40,11 +39,11 @@ pub(super) struct Child {
 }
 
 impl Children {
-    /// Looks for the children of a log, in `crew/` beside its file
+    /// Looks for the children of a session, in `crew/` beside its file
     /// (`host.md` 12.4). Files that cannot be read are no children.
-    pub(super) fn find(log: &SessionLog, owner: &Survey) -> Result<Children> {
+    pub(super) fn find(file: Option<&Path>, owner: &Survey) -> Result<Children> {
         let mut children = Children::default();
-        let Some(file) = log.path() else { return Ok(children) };
+        let Some(file) = file else { return Ok(children) };
         let mut found: Vec<(Child, Facts)> =
             files(file).iter().filter_map(|path| child(path).ok()).collect();
         found.sort_by(|(a, _), (b, _)| (a.created, &a.path).cmp(&(b.created, &b.path)));

@@ -3,6 +3,8 @@
 //! Owns the frame; what stands inside comes from `transcript`. Must never load
 //! anything from elsewhere nor carry a script.
 
+use std::path::Path;
+
 use crew_base::text::{excerpt, is_blank, sanitise_inline};
 
 use super::children::{Child, Children};
@@ -11,22 +13,22 @@ use super::survey::{Sum, Survey};
 use super::transcript::Transcript;
 use super::view::{Scanned, View};
 use super::{Done, ExportOptions};
-use crate::session::log::SessionLog;
 use crate::session::scan::time_of;
 
 /// Writes the page of a session.
 pub(super) fn write(
-    log: &SessionLog,
+    mut view: View<'_>,
+    file: Option<&Path>,
     options: &ExportOptions,
     out: &mut dyn std::io::Write,
 ) -> Done {
-    let mut view = View::of_log(log)?;
-    let leaf = options.leaf.as_ref().or(log.last());
-    let path = leaf.map_or_else(Vec::new, |leaf| log.index().path(leaf));
+    let last = view.index.entries().last().map(|entry| &entry.id);
+    let leaf = options.leaf.as_ref().or(last);
+    let path = leaf.map_or_else(Vec::new, |leaf| view.index.path(leaf));
     let on_path = on_path(&view, &path);
     let survey = Survey::of(&mut view, &on_path)?;
     let children =
-        if options.children { Children::find(log, &survey)? } else { Children::default() };
+        if options.children { Children::find(file, &survey)? } else { Children::default() };
     let html = &mut Html::new(out);
     head(html, &view, &survey)?;
     contents(html, &children)?;

@@ -219,8 +219,16 @@ fn last(board: &Board, columns: usize) -> Row {
         return Row::of(told, WARNING).cut(columns);
     }
     let texts = [
-        "Enter open", "a answer", "x stop", "c close", "X stop all", "f filter", "/ find",
-        "y copy", "? keys", "Esc",
+        "Enter open",
+        "a answer",
+        "x stop",
+        "c close",
+        "X stop all",
+        "f filter",
+        "/ find",
+        "y copy",
+        "? keys",
+        "Esc",
     ];
     hints(&texts, columns)
 }

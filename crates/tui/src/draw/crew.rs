@@ -26,8 +26,7 @@ pub enum Level {
     Some,
 }
 
-const LEVELS: [Level; 5] =
-    [Level::Whole, Level::Facts, Level::Newest, Level::First, Level::Some];
+const LEVELS: [Level; 5] = [Level::Whole, Level::Facts, Level::Newest, Level::First, Level::Some];
 
 /// How the widget is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -169,11 +168,8 @@ impl Widget {
             let mut left = Crew::default();
             left.open.extend(rest.iter().map(|subagent| (*subagent).clone()));
             let counts = left.counts();
-            let parts = [
-                (counts.running, "running"),
-                (counts.waiting, "need you"),
-                (counts.done, "done"),
-            ];
+            let parts =
+                [(counts.running, "running"), (counts.waiting, "need you"), (counts.done, "done")];
             let parts: Vec<_> = parts
                 .iter()
                 .filter(|(number, _)| *number > 0)

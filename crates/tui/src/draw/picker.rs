@@ -30,7 +30,8 @@ pub(super) fn draw(view: &View, picker: &Picker) -> Picture {
     rows.push(second_last(view, picker));
     rows.push(foot(picker, columns));
     rows.truncate(height);
-    let cursor = picker.typed.is_none().then(|| (1, 6 + crate::cells::text_width(&picker.list.query)));
+    let cursor =
+        picker.typed.is_none().then(|| (1, 6 + crate::cells::text_width(&picker.list.query)));
     let cursor = cursor.filter(|(_, column)| *column < columns);
     Picture { rows, cursor, is_full: true }
 }
@@ -47,7 +48,11 @@ fn head(picker: &Picker, columns: usize) -> Row {
             ("model for the owner", right)
         }
         Kind::Sessions { all, named } => {
-            let place = if *all { "all folders · Tab this folder" } else { "this folder · Tab all folders" };
+            let place = if *all {
+                "all folders · Tab this folder"
+            } else {
+                "this folder · Tab all folders"
+            };
             let right = if *named { format!("{place} · named only") } else { place.to_owned() };
             ("resume", right)
         }
@@ -67,7 +72,8 @@ fn line(picker: &Picker, item: &Item, chosen: bool, columns: usize) -> Row {
     let mut row = Row::of(if chosen { "› " } else { "  " }, ACCENT);
     match picker.kind {
         Kind::Sessions { .. } => {
-            let fold = match (picker.list.has_children(&item.id), picker.list.is_unfolded(&item.id)) {
+            let fold = match (picker.list.has_children(&item.id), picker.list.is_unfolded(&item.id))
+            {
                 (false, _) if item.parent.is_some() => "  ",
                 (false, _) => "  ",
                 (true, true) => "▾ ",
@@ -98,7 +104,8 @@ fn second_last(view: &View, picker: &Picker) -> Row {
     let columns = view.size.columns;
     if picker.deleting {
         let title = picker.list.selected().map(|item| item.left.clone()).unwrap_or_default();
-        return Row::of(&format!("delete \"{title}\"? y deletes, any other key keeps"), ERROR).cut(columns);
+        return Row::of(&format!("delete \"{title}\"? y deletes, any other key keeps"), ERROR)
+            .cut(columns);
     }
     if let Some(typed) = &picker.typed {
         let word = if picker.kind == Kind::Tree { "label: " } else { "new name: " };
@@ -122,12 +129,23 @@ fn foot(picker: &Picker, columns: usize) -> Row {
             hints(&["Enter this session", "Ctrl+S or Ctrl+X s also the default", "Esc"], columns)
         }
         Kind::Sessions { .. } => hints(
-            &["Enter resume (subagent: read)", "←→ fold", "Ctrl+X n named only", "Ctrl+R rename", "Ctrl+D delete", "Esc"],
+            &[
+                "Enter resume (subagent: read)",
+                "←→ fold",
+                "Ctrl+X n named only",
+                "Ctrl+R rename",
+                "Ctrl+D delete",
+                "Esc",
+            ],
             columns,
         ),
         Kind::Forks => hints(&["Enter go on from before it in a new session", "Esc"], columns),
         Kind::Tree => hints(
-            &["Enter continue from here (a message of yours goes back into the editor)", "L label", "Esc"],
+            &[
+                "Enter continue from here (a message of yours goes back into the editor)",
+                "L label",
+                "Esc",
+            ],
             columns,
         ),
     }

@@ -90,10 +90,16 @@ fn place(reader: &Reader, body: usize) -> String {
     let total = reader.rows.len();
     let end = (reader.top + body).min(total);
     let hits = match &reader.find {
-        Some(find) if !find.is_empty() => format!("{} · ", format::count(reader.hits.len(), "match")),
+        Some(find) if !find.is_empty() => {
+            format!("{} · ", format::count(reader.hits.len(), "match"))
+        }
         Some(_) | None => String::new(),
     };
-    if total <= body { hits.trim_end_matches(" · ").to_owned() } else { format!("{hits}{end}/{total}") }
+    if total <= body {
+        hits.trim_end_matches(" · ").to_owned()
+    } else {
+        format!("{hits}{end}/{total}")
+    }
 }
 
 fn foot(reader: &Reader, columns: usize) -> Row {
@@ -103,9 +109,16 @@ fn foot(reader: &Reader, columns: usize) -> Row {
         row.push("▌", TEXT);
         return row.cut(columns);
     }
-    let own = ["↑↓ PgUp PgDn scroll", "/ find", "n N", "e expand", "g G ends", "y copy", "Esc back"];
+    let own =
+        ["↑↓ PgUp PgDn scroll", "/ find", "n N", "e expand", "g G ends", "y copy", "Esc back"];
     let child = [
-        "↑↓ PgUp PgDn scroll", "/ find", "←→ others", "a answer", "x stop", "e expand", "y copy",
+        "↑↓ PgUp PgDn scroll",
+        "/ find",
+        "←→ others",
+        "a answer",
+        "x stop",
+        "e expand",
+        "y copy",
         "Esc back",
     ];
     match reader.source {

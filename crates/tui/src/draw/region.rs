@@ -356,9 +356,7 @@ fn footer_rows(view: &View) -> Vec<Row> {
         with_provider: view.setup.several_providers,
         crew: view.crew.had_any.then_some(view.crew.open.len()),
     };
-    let leader = view.leader.is_some_and(|since| {
-        view.now.since(since) >= crate::view::LEADER_MS
-    });
+    let leader = view.leader.is_some_and(|since| view.now.since(since) >= crate::view::LEADER_MS);
     let mut rows = Vec::new();
     if leader {
         rows.push(Row::of(crate::view::LEADER, ACCENT).cut(columns));

@@ -8,7 +8,8 @@ use crate::theme::{ACCENT, MUTED, TEXT, WARNING};
 const FILES_MAX: usize = 6;
 
 pub(super) fn rows(files: &TrustFiles, at: usize, columns: usize) -> Vec<Row> {
-    let mut rows = Row::of("This folder brings its own settings for crew:", WARNING).wrap(columns, 2);
+    let mut rows =
+        Row::of("This folder brings its own settings for crew:", WARNING).wrap(columns, 2);
     for (path, holds) in files.files.iter().take(FILES_MAX) {
         let mut row = Row::new();
         row.space(2);

@@ -167,21 +167,59 @@ mod tests {
 
     #[test]
     fn kills_are_gathered_and_yanked() {
-        check("one two| x", |e| { e.kill_blank_word(); e.kill_blank_word(); e.yank() }, "one two| x");
+        check(
+            "one two| x",
+            |e| {
+                e.kill_blank_word();
+                e.kill_blank_word();
+                e.yank()
+            },
+            "one two| x",
+        );
         check("a| b\nc", Editor::kill_to_end, "a|\nc");
         check("a|\nc", Editor::kill_to_end, "a|c");
         check("ab c|d", Editor::kill_to_start, "|d");
         check("x |word y", Editor::kill_word_right, "x | y");
         check("foo(bar)| x", Editor::kill_word_left, "foo(| x");
-        check("a b|", |e| { e.kill_blank_word(); e.left(); e.kill_blank_word(); e.yank(); e.yank_older() }, "b| ");
+        check(
+            "a b|",
+            |e| {
+                e.kill_blank_word();
+                e.left();
+                e.kill_blank_word();
+                e.yank();
+                e.yank_older()
+            },
+            "b| ",
+        );
     }
 
     #[test]
     fn up_and_down_keep_their_column() {
-        check("abcd\nx\nab|cd", |e| { e.up(20); e.up(20); }, "ab|cd\nx\nabcd");
+        check(
+            "abcd\nx\nab|cd",
+            |e| {
+                e.up(20);
+                e.up(20);
+            },
+            "ab|cd\nx\nabcd",
+        );
         // Visual lines of a wrapped text.
-        check("one two thr|ee", |e| { e.up(8); }, "one| two three");
-        check("|a", |e| { assert!(!e.up(8)); assert!(!e.down(8)); }, "|a");
+        check(
+            "one two thr|ee",
+            |e| {
+                e.up(8);
+            },
+            "one| two three",
+        );
+        check(
+            "|a",
+            |e| {
+                assert!(!e.up(8));
+                assert!(!e.down(8));
+            },
+            "|a",
+        );
     }
 
     #[test]

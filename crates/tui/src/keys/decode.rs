@@ -221,7 +221,10 @@ mod tests {
         assert_eq!(decode(&[(0, b"\x1b["), (30, b"O")]), [Input::Focus(false)]);
         assert_eq!(decode(&[(0, b"\x1b[?64;1;9c")]), nothing);
         assert_eq!(decode(&[(0, b"\x1b]11;rgb:0/0/0\x1b\\")]), nothing);
-        assert_eq!(decode(&[(0, b"\x1b]11;rgb:0/0"), (500, b"/0\x07x")]), [Input::Key(Key::char('x'))]);
+        assert_eq!(
+            decode(&[(0, b"\x1b]11;rgb:0/0"), (500, b"/0\x07x")]),
+            [Input::Key(Key::char('x'))]
+        );
         assert_eq!(decode(&[(0, b"\x1bP1+r544e\x1b\\")]), nothing);
         assert_eq!(decode(&[(0, b"\x1b[12;40R")]), nothing);
         assert_eq!(decode(&[(0, b"\x1b[?2026;2$y")]), nothing);

@@ -124,9 +124,8 @@ impl Chunker {
             self.state = State::Item { text, indent, blanks: blanks + 1, fence: None };
             return;
         }
-        let belongs = own >= 2.min(indent) && own > 0
-            || open.is_some()
-            || blanks == 0 && is_lazy(line);
+        let belongs =
+            own >= 2.min(indent) && own > 0 || open.is_some() || blanks == 0 && is_lazy(line);
         if !belongs {
             self.emit(Chunk::Block(text), out);
             self.gap |= blanks > 0;
@@ -235,8 +234,7 @@ fn is_rule(line: &str) -> bool {
 /// it must not make the paragraph above one.
 fn is_underline(line: &str) -> bool {
     let trimmed = line.trim();
-    !trimmed.is_empty()
-        && (trimmed.chars().all(|c| c == '=') || trimmed.chars().all(|c| c == '-'))
+    !trimmed.is_empty() && (trimmed.chars().all(|c| c == '=') || trimmed.chars().all(|c| c == '-'))
 }
 
 /// Sign, length and language of a line that opens a fence.
@@ -292,11 +290,17 @@ mod tests {
     fn texts_are_cut_where_nothing_can_change_them() {
         check("one\ntwo\n\nthree", &["one\ntwo", "-", "three"]);
         check("# Head\ntext", &["# Head", "text"]);
-        check("text\n```rust\nlet a;\n\nb\n```\nend", &["text", "<rust>", "=let a;", "=", "=b", "</>", "end"]);
+        check(
+            "text\n```rust\nlet a;\n\nb\n```\nend",
+            &["text", "<rust>", "=let a;", "=", "=b", "</>", "end"],
+        );
         check("- a\n  more\n- b\n\n- c\n\nend", &["- a\n  more", "- b", "-", "- c", "-", "end"]);
         check("1. a\n\n   second\n2. b", &["1. a\n\n   second", "2. b"]);
         check("- a\n  ```\n  x\n\n  y\n  ```\n- b", &["- a\n  ```\n  x\n\n  y\n  ```", "- b"]);
-        check("| a | b |\n|---|---|\n| 1 | 2 |\n\nx", &["| a | b |\n|---|---|\n| 1 | 2 |", "-", "x"]);
+        check(
+            "| a | b |\n|---|---|\n| 1 | 2 |\n\nx",
+            &["| a | b |\n|---|---|\n| 1 | 2 |", "-", "x"],
+        );
         check("\n\n\na\n\n\n\nb\n", &["a", "-", "b"]);
         check("open\n```\ncode", &["open", "<>", "=code", "</>"]);
         check("year\n2024. was", &["year\n2024. was"]);

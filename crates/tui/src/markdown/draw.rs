@@ -33,7 +33,8 @@ fn code_line(line: &str) -> Line {
 }
 
 fn block(text: &str, columns: usize) -> Vec<Line> {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut drawing = Drawing::new(columns);
     for event in Parser::new_ext(text, options) {
         drawing.event(event);
@@ -328,7 +329,11 @@ mod tests {
         let text = "# 日本 👨‍👩‍👧 heading\n\n- item `code` with [link](http://example.org/a/long/path)\n  - nested\n\n> quote of words\n\n| a | b |\n|---|--:|\n| one two three | 日本語 |\n";
         for columns in 4..50 {
             for line in render(text, columns) {
-                assert!(!line.is_prose || line.row.width() <= columns, "{columns}: {:?}", line.row.text());
+                assert!(
+                    !line.is_prose || line.row.width() <= columns,
+                    "{columns}: {:?}",
+                    line.row.text()
+                );
             }
         }
     }

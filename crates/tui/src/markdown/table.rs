@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(lines, expected);
     }
 
-    const TABLE: &str = "| file | lines |\n|------|------:|\n| src/parser/list.rs | 12 |\n| b | 7 |";
+    const TABLE: &str =
+        "| file | lines |\n|------|------:|\n| src/parser/list.rs | 12 |\n| b | 7 |";
 
     #[test]
     fn cells_wrap_and_then_become_lines() {
@@ -142,7 +143,15 @@ mod tests {
             "b                  │     7",
         ];
         let rule = "─".repeat(18) + "─┼─" + &"─".repeat(5);
-        check(TABLE, 40, &wide.map(|line| if line.starts_with('─') { rule.as_str() } else { line }));
-        check(TABLE, 12, &["file:", "  src/parser", "  /list.rs", "lines: 12", "", "file: b", "lines: 7"]);
+        check(
+            TABLE,
+            40,
+            &wide.map(|line| if line.starts_with('─') { rule.as_str() } else { line }),
+        );
+        check(
+            TABLE,
+            12,
+            &["file:", "  src/parser", "  /list.rs", "lines: 12", "", "file: b", "lines: 7"],
+        );
     }
 }

@@ -100,8 +100,7 @@ impl Pen {
     /// that nothing is known of it. The cursor stands in the row.
     pub(super) fn row(&mut self, before: Option<&[Cell]>, cells: &[Cell], used: usize) {
         let mut at = None;
-        for x in 0..used {
-            let cell = &cells[x];
+        for (x, cell) in cells.iter().enumerate().take(used) {
             let is_same = before.is_some_and(|before| before.get(x) == Some(cell));
             if is_same || cell.symbol().is_empty() {
                 continue;

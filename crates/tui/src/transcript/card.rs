@@ -80,7 +80,8 @@ impl Card {
 
     /// The card as lines; everything below its head is indented (TERM-59).
     pub fn lines(&self, look: &Look) -> Vec<Line> {
-        let mut head = Row::of(look.theme.icon(self.status, 0), look.theme.status_style(self.status));
+        let mut head =
+            Row::of(look.theme.icon(self.status, 0), look.theme.status_style(self.status));
         head.push(" ", TEXT);
         head.push(&self.subagent, TEXT.bold());
         head.push(" - ", MUTED);
@@ -99,8 +100,10 @@ impl Card {
         });
         lines.extend(collapsed(body, columns, look).into_iter().map(|line| line.indented(INDENT)));
         if self.status == Status::NeedsInput && !look.expanded {
-            let (long, short) =
-                ("Ctrl+X a answers it here · the owner has it too", "Ctrl+X a answers · the owner has it");
+            let (long, short) = (
+                "Ctrl+X a answers it here · the owner has it too",
+                "Ctrl+X a answers · the owner has it",
+            );
             let hint = if long.chars().count() <= columns { long } else { short };
             lines.push(Line::prose(Row::of(hint, MUTED).cut(columns)).indented(INDENT));
         }
@@ -120,7 +123,8 @@ impl Card {
         let last = self.last_text.as_deref().filter(|last| !self.text.contains(*last));
         if let (Some(last), false) = (last, expanded) {
             let words = crew_base::text::sanitise_inline(last);
-            text = format!("{text}; last words: \"{}\"", crew_base::text::excerpt(&words, WORDS_MAX));
+            text =
+                format!("{text}; last words: \"{}\"", crew_base::text::excerpt(&words, WORDS_MAX));
         }
         let mut lines = plain(&text, columns, style);
         if let (Some(last), true) = (last, expanded) {
@@ -149,7 +153,8 @@ pub(super) fn collapsed(body: Vec<Line>, columns: usize, look: &Look) -> Vec<Lin
     let left = body.len() - ROWS_MAX;
     let mut lines = body;
     lines.truncate(ROWS_MAX);
-    let hint = format!("… {} more {} · Ctrl+O reads all", left, if left == 1 { "line" } else { "lines" });
+    let hint =
+        format!("… {} more {} · Ctrl+O reads all", left, if left == 1 { "line" } else { "lines" });
     lines.push(Line::prose(Row::of(&hint, MUTED).cut(columns)));
     lines
 }
@@ -223,7 +228,9 @@ mod tests {
 
     #[test]
     fn details_that_are_not_usable_give_no_card() {
-        for text in ["{}", "[]", r#"{"status":"completed","subagentId":"a"}"#, r#"{"status":"running"}"#] {
+        for text in
+            ["{}", "[]", r#"{"status":"completed","subagentId":"a"}"#, r#"{"status":"running"}"#]
+        {
             assert_eq!(Card::read(&Raw::parse(text).unwrap()), None);
         }
     }

@@ -155,7 +155,9 @@ mod tests {
         let items = items(&entries);
         assert_eq!(items.len(), 4, "{items:?}");
         assert_eq!(items[0], Item::User("look".into()));
-        assert!(matches!(&items[2], Item::Tool(tool) if tool.end.as_ref().is_some_and(|end| end.text == "a\nb")));
+        assert!(
+            matches!(&items[2], Item::Tool(tool) if tool.end.as_ref().is_some_and(|end| end.text == "a\nb"))
+        );
         assert!(matches!(&items[3], Item::Card(_)));
     }
 }

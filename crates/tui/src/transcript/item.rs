@@ -61,10 +61,9 @@ impl Item {
     /// A message of the host, if faces show it.
     pub fn custom(message: &CustomMessage) -> Option<Item> {
         match message.custom_type.as_str() {
-            "crew-result" if message.display => Some(crew_card(
-                message.details.as_ref(),
-                &message.content.text(),
-            )),
+            "crew-result" if message.display => {
+                Some(crew_card(message.details.as_ref(), &message.content.text()))
+            }
             "crew-user" => Some(told(&message.content.text())),
             _ if message.display => Some(Item::Notice(message.content.text())),
             _ => None,
@@ -85,9 +84,11 @@ impl Item {
             Item::Thought(text) => thought(text, look),
             Item::Tool(tool) => tool.lines(look),
             Item::Card(card) => card.lines(look),
-            Item::Told { deed, subagent, text } => {
-                said(&format!("You {deed} {subagent}{}", if text.is_empty() { "" } else { ": " }), text, columns)
-            }
+            Item::Told { deed, subagent, text } => said(
+                &format!("You {deed} {subagent}{}", if text.is_empty() { "" } else { ": " }),
+                text,
+                columns,
+            ),
             Item::Shell(shell) => shell_lines(&shell.command, &shell.output, &facts(shell), look),
             Item::Summary { head, text } => summary(head, text, look),
             Item::Notice(text) => plain(text, columns, MUTED),
@@ -214,10 +215,18 @@ mod tests {
 
     #[test]
     fn who_speaks_stands_in_front() {
-        check(&Item::User("one two three\nfour".into()), 14, &["You: one two", "  three", "  four"]);
+        check(
+            &Item::User("one two three\nfour".into()),
+            14,
+            &["You: one two", "  three", "  four"],
+        );
         check(&Item::Answer("text".into()), 20, &["text"]);
         check(&Item::Thought("**Plan**\nmore".into()), 20, &["Thought: Plan"]);
-        check(&told(r#"{"subagent_id":"w-1","user_answered":"yes"}"#), 40, &["You answered w-1: yes"]);
+        check(
+            &told(r#"{"subagent_id":"w-1","user_answered":"yes"}"#),
+            40,
+            &["You answered w-1: yes"],
+        );
         check(&told(r#"{"subagent_id":"w-1","user_closed":true}"#), 40, &["You closed w-1"]);
     }
 
@@ -225,13 +234,18 @@ mod tests {
     #[test]
     fn a_failure_says_who_what_and_what_next() {
         let item = Item::Failure {
-            what: "anthropic refused the key (401, invalid x-api-key) and a lot more of text".into(),
+            what: "anthropic refused the key (401, invalid x-api-key) and a lot more of text"
+                .into(),
             next: Some("/model picks another model".into()),
         };
         check(
             &item,
             30,
-            &["✗ anthropic refused the key", "  (401, invalid x-api-key) a…", "  /model picks another model"],
+            &[
+                "✗ anthropic refused the key",
+                "  (401, invalid x-api-key) a…",
+                "  /model picks another model",
+            ],
         );
     }
 

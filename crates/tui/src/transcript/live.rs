@@ -72,12 +72,10 @@ impl Live {
     /// told by the caller, who knows whether they are tried again.
     pub fn update(&mut self, now: Time, update: &SessionUpdate) {
         match update {
-            SessionUpdate::MessageStart(message) => {
-                if message.as_assistant().is_some() {
-                    self.blocks.clear();
-                    self.answer_from = self.items.len();
-                    self.tried_at = 0;
-                }
+            SessionUpdate::MessageStart(message) if message.as_assistant().is_some() => {
+                self.blocks.clear();
+                self.answer_from = self.items.len();
+                self.tried_at = 0;
             }
             SessionUpdate::MessageUpdate { event, .. } => self.event(event),
             SessionUpdate::MessageEnd(message) => self.message_end(message),
@@ -111,7 +109,22 @@ impl Live {
                     self.add(item);
                 }
             }
-            _ => {}
+            SessionUpdate::AgentStart
+            | SessionUpdate::TurnStart
+            | SessionUpdate::MessageStart(_)
+            | SessionUpdate::TurnEnd { .. }
+            | SessionUpdate::AgentEnd { .. }
+            | SessionUpdate::AgentSettled { .. }
+            | SessionUpdate::QueueUpdate { .. }
+            | SessionUpdate::RetryStart { .. }
+            | SessionUpdate::RetryEnd { .. }
+            | SessionUpdate::CompactionStart { .. }
+            | SessionUpdate::CompactionEnd { .. }
+            | SessionUpdate::SummaryRetryScheduled { .. }
+            | SessionUpdate::SummaryRetryStart { .. }
+            | SessionUpdate::SummaryRetryFinished
+            | SessionUpdate::ThinkingLevelChanged(_)
+            | SessionUpdate::SessionInfoChanged(_) => {}
         }
     }
 
@@ -371,9 +384,8 @@ impl Live {
 
     /// The newest answer of the model, as Markdown.
     pub fn last_answer(&self) -> Option<&str> {
-        self.items.iter().rev().find_map(|item| match item {
-            Item::Answer(text) => Some(text.as_str()),
-            _ => None,
+        self.items.iter().rev().find_map(|item| {
+            if let Item::Answer(text) = item { Some(text.as_str()) } else { None }
         })
     }
 }
@@ -424,7 +436,9 @@ mod tests {
 
     fn answer(content: Vec<Block>) -> SessionUpdate {
         let text = r#"{"role":"assistant","content":[],"stopReason":"stop"}"#;
-        let Ok(Message::Assistant(mut message)) = crew_base::json::from_text(text) else { panic!() };
+        let Ok(Message::Assistant(mut message)) = crew_base::json::from_text(text) else {
+            panic!()
+        };
         message.content = content;
         SessionUpdate::MessageEnd(Arc::new(Message::Assistant(message)))
     }
@@ -481,7 +495,10 @@ mod tests {
         assert_eq!(printed(&mut live), ["One.", "", "Two.", "", "Thr"]);
         assert!(live.items.is_empty());
         start(&mut live);
-        stream(&mut live, ModelEvent::BlockDelta { index: 0, delta: "One.\n\nTwo.\n\nThree.\n\n".into() });
+        stream(
+            &mut live,
+            ModelEvent::BlockDelta { index: 0, delta: "One.\n\nTwo.\n\nThree.\n\n".into() },
+        );
         assert_eq!(printed(&mut live), ["Three."]);
         live.update(Time(0), &answer(vec![Block::text("One.\n\nTwo.\n\nThree.\n\n")]));
         live.settled();

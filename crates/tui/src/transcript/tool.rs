@@ -214,12 +214,7 @@ fn markdown(text: &str, look: &Look) -> Vec<Line> {
 }
 
 /// A command of the person, as recorded (`host.md` 4.3.9).
-pub fn shell_lines(
-    command: &str,
-    output_text: &str,
-    facts: &[String],
-    look: &Look,
-) -> Vec<Line> {
+pub fn shell_lines(command: &str, output_text: &str, facts: &[String], look: &Look) -> Vec<Line> {
     let mut head = Row::of("!", Style::role(Role::Accent).bold());
     head.push(" ", TEXT);
     head.push(command, CODE);
@@ -305,7 +300,8 @@ mod tests {
     // TOOL-42 to TOOL-45: no JSON is ever shown.
     #[test]
     fn crew_tools_are_drawn_from_details() {
-        let spawned = Raw::parse(r#"{"subagentId":"scout-1","subagent":"scout","brief":"B"}"#).unwrap();
+        let spawned =
+            Raw::parse(r#"{"subagentId":"scout-1","subagent":"scout","brief":"B"}"#).unwrap();
         let end = End { details: Some(spawned), ..ended(r#"{"subagent_id":"scout-1"}"#).unwrap() };
         let arguments = r#"{"subagent":"scout","brief":"B","task":{"goal":"G","context":[],"instructions":["do"]}}"#;
         let spawn = tool("crew_spawn", arguments, Some(end));
@@ -316,18 +312,37 @@ mod tests {
         assert!(shown(&spawn, 80, true).contains(&"    1. do".to_owned()));
         let broken = tool("crew_spawn", r#"{"brief":7}"#, None);
         assert_eq!(shown(&broken, 80, false), ["  crew_spawn  ... · ..."]);
-        let aborted = Raw::parse(r#"{"aborted_ids":["a"],"missing_ids":[],"foreign_ids":["b"]}"#).unwrap();
+        let aborted =
+            Raw::parse(r#"{"aborted_ids":["a"],"missing_ids":[],"foreign_ids":["b"]}"#).unwrap();
         let end = End { details: Some(aborted), ..ended("{}").unwrap() };
-        let rows = shown(&tool("crew_abort", r#"{"subagent_ids":["a","b"]}"#, Some(end)), 80, false);
+        let rows =
+            shown(&tool("crew_abort", r#"{"subagent_ids":["a","b"]}"#, Some(end)), 80, false);
         assert_eq!(rows, ["  crew_abort  2 ids", "    aborted: a", "    of another session: b"]);
     }
 
     // host.md 8.15: drawing never fails.
     #[test]
     fn malformed_arguments_and_details_are_drawn() {
-        for name in ["read", "bash", "edit", "write", "grep", "find", "ls", "crew_spawn", "crew_status", "x"] {
-            for arguments in ["{}", "[]", "null", "7", r#"{"path":7,"edits":7,"command":[],"content":{}}"#] {
-                for details in [None, Raw::parse("[]"), Raw::parse(r#"{"diff":7,"subagents":7,"sessions":{}}"#)] {
+        for name in [
+            "read",
+            "bash",
+            "edit",
+            "write",
+            "grep",
+            "find",
+            "ls",
+            "crew_spawn",
+            "crew_status",
+            "x",
+        ] {
+            for arguments in
+                ["{}", "[]", "null", "7", r#"{"path":7,"edits":7,"command":[],"content":{}}"#]
+            {
+                for details in [
+                    None,
+                    Raw::parse("[]"),
+                    Raw::parse(r#"{"diff":7,"subagents":7,"sessions":{}}"#),
+                ] {
                     let end = End { details, ..ended("text").unwrap() };
                     assert!(!shown(&tool(name, arguments, Some(end)), 20, false).is_empty());
                 }

@@ -157,7 +157,8 @@ impl View {
             let sign = if is_mention { "@" } else { "" };
             let text = if quoted { format!("{sign}\"{path}\"") } else { format!("{sign}{path}") };
             let is_folder = path.ends_with('/');
-            let insert = if is_folder && !quoted || !is_mention { text } else { format!("{text} ") };
+            let insert =
+                if is_folder && !quoted || !is_mention { text } else { format!("{text} ") };
             Offer { insert, label: path, hint: String::new() }
         };
         let offers = paths.into_iter().map(offer).collect();
@@ -210,8 +211,11 @@ impl View {
             "crew" => {
                 let mut words = Vec::new();
                 for one in &self.crew.open {
-                    let deeds: &[&str] =
-                        if one.awaits() { &["answer", "close", "stop", "read"] } else { &["stop", "read"] };
+                    let deeds: &[&str] = if one.awaits() {
+                        &["answer", "close", "stop", "read"]
+                    } else {
+                        &["stop", "read"]
+                    };
                     for deed in deeds {
                         words.push((format!("{deed} {}", one.id), one.brief.clone()));
                     }

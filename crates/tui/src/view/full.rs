@@ -3,6 +3,8 @@
 //! A view never closes by itself, and a key that closed one does nothing else.
 //! Read `full::board`, `full::reader`, `full::picker`.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
+
 pub mod board;
 pub mod list;
 pub mod picker;
@@ -77,10 +79,14 @@ impl View {
                     let Full::Reader(_, back) = *full else { return None };
                     (back.map(|back| *back), None)
                 }
-                reader::After::Leave(command) => (None, command),
+                reader::After::Leave => (None, None),
             },
             Full::Picker(picker) => {
-                if self.picker_key(picker, key) { (Some(*full), None) } else { (None, None) }
+                if self.picker_key(picker, key) {
+                    (Some(*full), None)
+                } else {
+                    (None, None)
+                }
             }
             Full::Keys { top } => {
                 let page = self.size.rows.saturating_sub(3).max(1);

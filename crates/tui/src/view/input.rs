@@ -1,5 +1,7 @@
 //! Keys and pastes on the main screen.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
+
 use crew_base::time::Time;
 use crew_engine::api::Command;
 
@@ -182,7 +184,8 @@ impl View {
                 editor.newer();
             }
             Deed::Up => {
-                let is_history = editor.is_at_history_edge() && editor.layout(columns).cursor.0 == 0;
+                let is_history =
+                    editor.is_at_history_edge() && editor.layout(columns).cursor.0 == 0;
                 if is_history {
                     editor.older();
                 } else {

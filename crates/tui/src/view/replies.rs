@@ -77,9 +77,8 @@ impl View {
     fn picker(&mut self, is: impl Fn(&Kind) -> bool) -> Option<&mut Picker> {
         match self.full.as_deref_mut() {
             Some(Full::Picker(picker)) if is(&picker.kind) => Some(picker),
-            Some(Full::Picker(_) | Full::Board(_) | Full::Reader(..) | Full::Keys { .. }) | None => {
-                None
-            }
+            Some(Full::Picker(_) | Full::Board(_) | Full::Reader(..) | Full::Keys { .. })
+            | None => None,
         }
     }
 
@@ -87,6 +86,8 @@ impl View {
         self.facts_known = true;
         let figures = std::mem::take(&mut facts.subagents);
         self.crew.figures(self.now, figures);
+        // A resumed owner had a crew whose figures are in its file.
+        self.crew.had_any |= facts.crew.sum() > 0;
         self.facts = facts;
     }
 
@@ -97,6 +98,12 @@ impl View {
         self.session = Some(shown.session);
         self.name = shown.name;
         self.setup.cwd = shown.cwd;
+        self.facts.model = shown.model;
+        self.facts.thinking = Some(shown.thinking);
+        self.facts_known = true;
+        if shown.entries.is_empty() {
+            self.facts.context_tokens = Some(0);
+        }
         self.run = Default::default();
         self.queue = Default::default();
         self.shell = None;
@@ -118,7 +125,9 @@ impl View {
         live.items = entries::items(&shown.entries);
         if !is_first {
             let word = self.name.clone().unwrap_or_else(|| "a session without a name".to_owned());
-            let text = if live.items.is_empty() { "── new session ──".to_owned() } else {
+            let text = if live.items.is_empty() {
+                "── new session ──".to_owned()
+            } else {
                 format!("── {} ──", crew_base::text::sanitise_inline(&word))
             };
             live.print(&text, MUTED);
@@ -149,7 +158,8 @@ impl View {
     }
 
     fn taken_back(&mut self, texts: &[String]) {
-        let texts: Vec<_> = texts.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+        let texts: Vec<_> =
+            texts.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
         if texts.is_empty() {
             return;
         }

@@ -10,7 +10,7 @@ use super::full::picker::Kind;
 use super::{Sent, View};
 use crate::format;
 use crate::request::Request;
-use crate::theme::{MUTED, TEXT, WARNING};
+use crate::theme::{MUTED, WARNING};
 use crate::transcript::item::Item;
 
 /// A command of ours: name, arguments, what it does.
@@ -118,7 +118,8 @@ impl View {
         }
         let Some(level) = ThinkingLevel::parse(argument) else {
             let words: Vec<_> = ThinkingLevel::ALL.iter().map(|level| level.word()).collect();
-            let text = format!("no thinking level is called {argument}; there are {}", words.join(", "));
+            let text =
+                format!("no thinking level is called {argument}; there are {}", words.join(", "));
             self.live.print(&text, WARNING);
             return None;
         };
@@ -185,8 +186,7 @@ impl View {
                 }
                 let session = self.session.clone()?;
                 let text = text.trim().to_owned();
-                let command =
-                    Command::Respond(session, SubagentId::new(id.as_str()), text.clone());
+                let command = Command::Respond(session, SubagentId::new(id.as_str()), text.clone());
                 self.command(command, Sent::Answer { subagent: id, text })
             }
             ("stop" | "close" | "read", id) => self.crew_deed(deed, id),
@@ -218,8 +218,7 @@ impl View {
     /// The open subagent whose id begins with a text; else says which ones
     /// there are (TERM-20).
     fn resolve(&mut self, text: &str) -> Option<String> {
-        let ids: Vec<String> =
-            self.crew.matching(text).iter().map(|one| one.id.clone()).collect();
+        let ids: Vec<String> = self.crew.matching(text).iter().map(|one| one.id.clone()).collect();
         match ids.as_slice() {
             [id] => return Some(id.clone()),
             [] => {
@@ -263,13 +262,6 @@ impl View {
         self.live.print("── printed again ──", MUTED);
         let look = self.look();
         self.live.print_again(&look, usize::MAX);
-    }
-
-    /// Prints figures of the session (`/session`).
-    pub(super) fn tell(&mut self, text: &str) {
-        for line in crate::markdown::plain(text, self.size.columns, TEXT) {
-            self.live.print_line(line);
-        }
     }
 
     /// A problem that stopped nothing.

@@ -3,9 +3,7 @@
 use crew_base::id::SessionId;
 use crew_base::message::{Message, StopReason};
 use crew_base::time::Time;
-use crew_engine::api::{
-    CommandId, CrewUpdate, Refusal, SessionUpdate, Status, Update, UpdateKind,
-};
+use crew_engine::api::{CommandId, CrewUpdate, Refusal, SessionUpdate, Status, Update, UpdateKind};
 
 use super::{Receiver, Retry, Sent, View};
 use crate::failure;
@@ -165,7 +163,8 @@ impl View {
                 let note = "the answer hit its output limit".to_owned();
                 self.live.add(Item::Notice(note));
             }
-            StopReason::Stop | StopReason::ToolUse | StopReason::Pending | StopReason::Deferred => {}
+            StopReason::Stop | StopReason::ToolUse | StopReason::Pending | StopReason::Deferred => {
+            }
         }
     }
 

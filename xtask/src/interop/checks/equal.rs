@@ -70,10 +70,10 @@ fn unwrapped(mut message: Value, log: &Log) -> Value {
     let single = content.as_array().filter(|parts| parts.len() == 1);
     let text = single.map_or(content, |parts| &parts[0]["text"]).as_str().map(str::to_owned);
     let Some(text) = text else { return message };
-    let summaries = log
+    let mut summaries = log
         .of_type("compaction")
         .into_iter()
         .filter_map(|entry| entry["summary"].as_str().filter(|summary| text.contains(summary)));
-    message["content"] = summaries.last().map_or(text.as_str(), |summary| summary).into();
+    message["content"] = summaries.next_back().map_or(text.as_str(), |summary| summary).into();
     message
 }

@@ -105,7 +105,7 @@ pub(super) fn summary(name: &str, arguments: &Value, end: &End) -> Option<String
         "read" => {
             let lines: Vec<_> = end.text.lines().collect();
             let kept = lines.iter().rposition(|line| {
-                !line.trim().is_empty() && !(line.starts_with('[') && line.ends_with(']'))
+                !(line.trim().is_empty() || line.starts_with('[') && line.ends_with(']'))
             });
             kept.map(|last| format::count(last + 1, "line"))
         }

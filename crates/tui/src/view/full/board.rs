@@ -3,6 +3,8 @@
 //! Keys act on ids, never on rows; `x` and `X` arm for two seconds and name
 //! what they stop.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
+
 use crew_base::time::Time;
 use crew_engine::api::{AbortOrigin, Command, Status};
 

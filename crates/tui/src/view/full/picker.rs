@@ -1,5 +1,7 @@
 //! Pickers: models, sessions, messages to fork from, the tree.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
+
 use std::path::PathBuf;
 
 use crew_base::id::EntryId;
@@ -76,11 +78,16 @@ impl Picker {
     /// Takes models.
     pub fn models(&mut self, offers: Vec<ModelOffer>) {
         self.waits = false;
-        let current = offers.iter().find(|offer| offer.is_current).map(|offer| offer.reference.clone());
+        let current =
+            offers.iter().find(|offer| offer.is_current).map(|offer| offer.reference.clone());
         let item = |offer: ModelOffer| {
             let mut right = offer.lacks.clone().unwrap_or(offer.facts);
             if offer.is_default {
-                right.push_str(if offer.is_current { "    current, default" } else { "    default" });
+                right.push_str(if offer.is_current {
+                    "    current, default"
+                } else {
+                    "    default"
+                });
             } else if offer.is_current {
                 right.push_str("    current");
             }

@@ -1,8 +1,10 @@
 //! The transcript view (TERM-49): a whole session, everything expanded, with
 //! search; the place is kept while rows come.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
+
 use crew_base::time::Time;
-use crew_engine::api::{Command, Status};
+use crew_engine::api::Status;
 
 use super::{Full, View};
 use crate::cells::Row;
@@ -58,7 +60,7 @@ pub(in crate::view) enum After {
     /// Back to where it was opened.
     Close,
     /// To the main screen.
-    Leave(Option<Command>),
+    Leave,
 }
 
 impl Reader {
@@ -223,7 +225,7 @@ impl View {
                     let id = id.clone();
                     if self.crew.get(&id).is_some_and(super::super::crew::Subagent::awaits) {
                         self.receive_as(&id);
-                        return After::Leave(None);
+                        return After::Leave;
                     }
                 }
             }
@@ -237,7 +239,7 @@ impl View {
                             at: 0,
                             armed: false,
                         });
-                        return After::Leave(None);
+                        return After::Leave;
                     }
                 }
             }
@@ -260,8 +262,7 @@ impl View {
 
     fn copy_item(&mut self, reader: &Reader) {
         let at = reader.item_at(reader.top);
-        let items =
-            if reader.source == Source::Owner { &self.live.items } else { &reader.items };
+        let items = if reader.source == Source::Owner { &self.live.items } else { &reader.items };
         let Some(item) = items.get(at) else { return };
         let text = match item {
             Item::User(text) | Item::Answer(text) | Item::Thought(text) => text.clone(),
