@@ -42,7 +42,8 @@ impl Prompt {
     pub(crate) fn patch_to(&self, wanted: &Prompt, timestamp: Time) -> Option<SystemMessage> {
         let mut sections = Vec::new();
         for (name, text) in &wanted.sections {
-            if !self.sections.iter().any(|known| known == &(name.clone(), text.clone())) {
+            let is_same = |(known, old): &(String, String)| known == name && old == text;
+            if !self.sections.iter().any(is_same) {
                 sections.push((name.clone(), Some(text.clone())));
             }
         }

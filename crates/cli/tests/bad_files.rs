@@ -163,9 +163,9 @@ fn models_are_told_with_file_and_path_and_others_stay_usable() {
     let broken = |content: &str, words: &[&str]| {
         let world = world();
         world.agent_file("models.json", content);
-        let mut command = world.command(&["--model", "demo/crew", "-p", "hello"]);
-        let run = world.finish(&mut command);
+        let run = world.finish(&mut world.command(&["--list-models"]));
         assert_eq!(run.code, Some(0), "{}", run.err);
+        assert!(run.out.contains("scripted") && !run.out.contains("local"), "{}", run.out);
         run.tells(words);
         assert_eq!(fs::read_to_string(world.agent().join("models.json")).unwrap(), content);
     };

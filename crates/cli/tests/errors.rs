@@ -38,7 +38,6 @@ fn options_that_make_no_sense_are_told() {
 fn what_is_not_built_says_so() {
     let world = silent();
     check(&world.print(&["--resume", "y"]), &["--resume", "not built yet"]);
-    check(&world.print(&["--export", "f"]), &["--export", "not built yet"]);
 }
 
 #[test]

@@ -32,7 +32,14 @@ pub struct Toolbox {
 
 struct Entry {
     tool: Arc<dyn Tool>,
-    schema: OnceLock<Option<Validator>>,
+    schema: OnceLock<Schema>,
+}
+
+/// A tool's schema, read once with its first call.
+struct Schema {
+    value: Value,
+    /// Absent when the schema is broken.
+    validator: Option<Validator>,
 }
 
 impl Toolbox {
@@ -105,11 +112,13 @@ impl Entry {
     /// Arguments that fit the schema, or the text of the error.
     fn check(&self, received: &Raw) -> Result<Value, String> {
         let definition = self.tool.definition();
-        let schema = definition.parameters.value();
+        let schema = self.schema.get_or_init(|| {
+            let value = definition.parameters.value();
+            Schema { validator: jsonschema::validator_for(&value).ok(), value }
+        });
         let repaired = self.tool.repair(received.value());
-        let coerced = arguments::coerce(&schema, repaired);
-        let validator = self.schema.get_or_init(|| jsonschema::validator_for(&schema).ok());
-        let problems = match validator {
+        let coerced = arguments::coerce(&schema.value, repaired);
+        let problems = match &schema.validator {
             Some(validator) => arguments::problems(validator, &coerced),
             None => vec!["(schema): the tool's own schema is broken".to_owned()],
         };

@@ -36,6 +36,9 @@ impl Line {
 
     /// The same with blanks in front (TERM-59).
     pub fn indented(self, columns: usize) -> Line {
+        if self.row.is_empty() {
+            return self;
+        }
         let mut row = Row::new();
         row.space(columns);
         row.append(&self.row);

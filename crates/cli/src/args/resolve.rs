@@ -279,6 +279,7 @@ mod tests {
             | Invocation::Help
             | Invocation::Version
             | Invocation::Terminal(_)
+            | Invocation::Export(_)
             | Invocation::Demo(_) => panic!("{line} is no run"),
         }
     }

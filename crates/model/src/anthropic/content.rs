@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use crew_base::json::Raw;
 use crew_base::message::{Block, ImageBlock, ThinkingBlock};
 use crew_base::text::is_blank;
-use serde::Serialize;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
 
 use super::compat::Compat;
 use crate::prepare::{AssistantTurn, ToolResultTurn, Turn, joined_text};
@@ -28,7 +29,7 @@ impl CacheControl {
 
 /// One message on the wire.
 #[derive(Serialize)]
-pub(super) struct WireMessage<'a> {
+struct WireMessage<'a> {
     role: &'static str,
     content: Vec<Part<'a>>,
 }
@@ -90,28 +91,46 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The messages of all turns; the last block of the last user message is
+/// The messages of all turns, made one at a time while they are written, since
+/// a conversation may be long. The last block of the last user message is
 /// marked (3.10.2), messages without content are left out.
-pub(super) fn messages<'a>(
-    turns: &'a [Turn<'a>],
-    cache: Option<CacheControl>,
-    compat: Compat,
-) -> Vec<WireMessage<'a>> {
-    let written = turns.iter().map(|turn| match turn {
-        Turn::User(blocks) => message("user", user(blocks)),
-        Turn::Assistant(answer) => message("assistant", assistant(answer, compat)),
-        Turn::ToolResults(results) => message("user", tool_results(results)),
-    });
-    let mut messages: Vec<WireMessage<'a>> = written.filter(|m| !m.content.is_empty()).collect();
-    let last_user = messages.iter_mut().rev().find(|m| m.role == "user");
-    if let Some(part) = last_user.and_then(|message| message.content.last_mut()) {
-        part.cache_control = cache;
-    }
-    messages
+pub(super) struct Messages<'a> {
+    pub(super) turns: &'a [Turn<'a>],
+    pub(super) cache: Option<CacheControl>,
+    pub(super) compat: Compat,
 }
 
-fn message<'a>(role: &'static str, content: Vec<Part<'a>>) -> WireMessage<'a> {
-    WireMessage { role, content }
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_user = |turn: &Turn<'_>| {
+            let message = message(turn, self.compat);
+            message.role == "user" && !message.content.is_empty()
+        };
+        let marked = self.turns.iter().rposition(is_user);
+        let mut messages = serializer.serialize_seq(None)?;
+        for (at, turn) in self.turns.iter().enumerate() {
+            let mut message = message(turn, self.compat);
+            if marked == Some(at)
+                && let Some(part) = message.content.last_mut()
+            {
+                part.cache_control = self.cache;
+            }
+            if !message.content.is_empty() {
+                messages.serialize_element(&message)?;
+            }
+        }
+        messages.end()
+    }
+}
+
+fn message<'a>(turn: &'a Turn<'a>, compat: Compat) -> WireMessage<'a> {
+    match turn {
+        Turn::User(blocks) => WireMessage { role: "user", content: user(blocks) },
+        Turn::Assistant(answer) => {
+            WireMessage { role: "assistant", content: assistant(answer, compat) }
+        }
+        Turn::ToolResults(results) => WireMessage { role: "user", content: tool_results(results) },
+    }
 }
 
 fn user<'a>(blocks: &'a [Cow<'a, Block>]) -> Vec<Part<'a>> {
@@ -158,7 +177,8 @@ fn tool_results<'a>(results: &'a [ToolResultTurn<'a>]) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     let mut behind = Vec::new();
     for result in results {
-        let images: Vec<&ImageBlock> = result.blocks.iter().filter_map(|block| as_image(block)).collect();
+        let images: Vec<&ImageBlock> =
+            result.blocks.iter().filter_map(|block| as_image(block)).collect();
         let text = joined_text(&result.blocks);
         let content = if images.is_empty() {
             let blank = is_blank(&text);

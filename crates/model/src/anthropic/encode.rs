@@ -13,7 +13,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::compat::Compat;
-use super::content::{CacheControl, Part, messages};
+use super::content::{CacheControl, Messages, Part};
 use super::thinking::Thinking;
 use crate::prepare::{Prepared, max_tokens};
 use crate::wire::{EncodeOptions, Encoded, Fields};
@@ -55,7 +55,7 @@ pub(crate) fn encode(
         }
         body.merge(sampling);
     }
-    let conversation = messages(&prepared.turns, cache, compat);
+    let conversation = Messages { turns: &prepared.turns, cache, compat };
     Ok(Encoded {
         url: format!("{}/v1/messages", request.model.base_url),
         headers: headers(&thinking, !prepared.tools.is_empty(), compat),

@@ -7,7 +7,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crew_base::id::CallId;
-use crew_base::message::{AssistantMessage, Block, StopReason, ThinkingBlock, ToolResultMessage};
+use crew_base::message::{
+    AssistantMessage, Block, StopReason, ThinkingBlock, ToolCall, ToolResultMessage,
+};
 use crew_base::model::ModelSpec;
 use crew_base::text::is_blank;
 
@@ -136,12 +138,15 @@ impl<'a, 'r> Pairing<'a, 'r> {
                     tool: &call.name,
                     result: None,
                 });
-                let mut call = call.clone();
-                call.id = sent_id;
-                call.arguments = mended(&call.arguments);
-                if !same_model {
-                    call.thought_signature = None;
+                let arguments = mended(&call.arguments);
+                let thought_signature = call.thought_signature.clone().filter(|_| same_model);
+                if sent_id == call.id
+                    && arguments == call.arguments
+                    && thought_signature == call.thought_signature
+                {
+                    return Some(Cow::Borrowed(block));
                 }
+                let call = ToolCall { id: sent_id, arguments, thought_signature, ..call.clone() };
                 Some(Cow::Owned(Block::ToolCall(call)))
             }
             Block::Image(_) | Block::Other(_) => None,

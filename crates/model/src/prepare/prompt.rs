@@ -8,15 +8,15 @@ use super::convert::mended;
 
 /// Prompt and tools while patches are replayed.
 #[derive(Default)]
-pub(super) struct Head {
+pub(super) struct Head<'a> {
     texts: Vec<String>,
-    sections: Vec<(String, String)>,
+    sections: Vec<(&'a str, &'a str)>,
     tools: Vec<ToolDefinition>,
 }
 
-impl Head {
+impl<'a> Head<'a> {
     /// Applies one patch: removals of tools before additions.
-    pub(super) fn apply(&mut self, patch: &SystemMessage) {
+    pub(super) fn apply(&mut self, patch: &'a SystemMessage) {
         let text = patch.content.text();
         if !is_blank(&text) {
             self.texts.push(text);
@@ -24,8 +24,8 @@ impl Head {
         for (name, text) in &patch.sections.0 {
             let known = self.sections.iter().position(|(known, _)| known == name);
             match (known, text) {
-                (Some(at), Some(text)) => self.sections[at].1.clone_from(text),
-                (None, Some(text)) => self.sections.push((name.clone(), text.clone())),
+                (Some(at), Some(text)) => self.sections[at].1 = text,
+                (None, Some(text)) => self.sections.push((name, text)),
                 (Some(at), None) => {
                     self.sections.remove(at);
                 }
@@ -51,20 +51,20 @@ impl Head {
         let sections = self.sections.into_iter();
         let sections = sections.filter(|(_, text)| !is_blank(text));
         let mut parts = self.texts;
-        parts.extend(sections.map(|(name, text)| tagged(&name, text)));
+        parts.extend(sections.map(|(name, text)| tagged(name, text)));
         (parts.join("\n\n"), self.tools)
     }
 }
 
 /// The text of a section inside a tag of its own name; `preamble` is bare.
-fn tagged(name: &str, text: String) -> String {
+fn tagged(name: &str, text: &str) -> String {
     let trimmed = text.trim();
     let opened = trimmed
         .strip_prefix('<')
         .and_then(|rest| rest.strip_prefix(name))
         .is_some_and(|rest| rest.starts_with(['>', ' ', '\n']));
     if name == "preamble" || opened && trimmed.ends_with(&format!("</{name}>")) {
-        return text;
+        return text.to_owned();
     }
     format!("<{name}>\n{text}\n</{name}>")
 }

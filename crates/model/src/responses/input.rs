@@ -49,11 +49,7 @@ fn parts(blocks: &[Cow<'_, Block>]) -> Vec<Value> {
 
 /// The items of an answer (9.4.3). Reasoning at its end is left out: the API
 /// refuses reasoning without the item that it led to.
-fn answer_items(
-    request: &ModelRequest,
-    answer: &AssistantTurn<'_>,
-    position: usize,
-) -> Vec<Raw> {
+fn answer_items(request: &ModelRequest, answer: &AssistantTurn<'_>, position: usize) -> Vec<Raw> {
     let mut items = Vec::new();
     let mut sendable = 0;
     for (at, block) in answer.blocks.iter().enumerate() {

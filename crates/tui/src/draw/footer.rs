@@ -12,7 +12,7 @@ const GAP: usize = 1;
 
 /// What the footer needs beside figures.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub(super) struct Place<'a> {
     /// Working directory with `~`.
     pub cwd: &'a str,
     /// Git branch.
@@ -26,7 +26,7 @@ pub struct Place<'a> {
 }
 
 /// Line 1: where we are; what does not fit is left out from the left.
-pub fn place_line(place: &Place<'_>, columns: usize) -> Row {
+pub(super) fn place_line(place: &Place<'_>, columns: usize) -> Row {
     let mut row = Row::of(place.cwd, MUTED);
     if let Some(branch) = place.branch {
         row.push(&format!(" ({branch})"), MUTED);
@@ -39,7 +39,7 @@ pub fn place_line(place: &Place<'_>, columns: usize) -> Row {
 }
 
 /// Line 2: figures left, model right. Parts go in turn until both fit.
-pub fn figures_line(facts: &Facts, place: &Place<'_>, columns: usize) -> Row {
+pub(super) fn figures_line(facts: &Facts, place: &Place<'_>, columns: usize) -> Row {
     for richness in (0..=RICHNESS_MAX).rev() {
         let left = left(facts, place.crew, richness, columns);
         let right = right(facts, place.with_provider, richness);

@@ -95,7 +95,8 @@ fn line(picker: &Picker, item: &Item, chosen: bool, columns: usize) -> Row {
         (_, true) => TEXT,
     };
     row.push(&item.left, if chosen { style.bold() } else { style });
-    let right = Row::of(&item.right, MUTED).cut(columns / 2);
+    let right = if columns >= 60 { &item.right } else { &item.short };
+    let right = Row::of(right, MUTED).cut(columns / 2);
     let left = row.cut(columns.saturating_sub(right.width() + 2).max(1));
     Row::spread(&left, &right, columns)
 }

@@ -349,6 +349,10 @@ fn notices(view: &View) -> Vec<(String, Style)> {
 
 fn footer_rows(view: &View) -> Vec<Row> {
     let columns = view.size.columns;
+    // A question needs the room more.
+    if view.question.is_some() && view.size.rows < 20 {
+        return Vec::new();
+    }
     let place = Place {
         cwd: &view.setup.cwd,
         branch: view.setup.branch.as_deref(),

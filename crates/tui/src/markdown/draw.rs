@@ -16,13 +16,13 @@ pub fn draw(chunk: &Chunk, columns: usize) -> Vec<Line> {
         Chunk::Blank => vec![Line::prose(Row::new())],
         Chunk::FenceOpen(language) => fence(language),
         Chunk::Code(line) => vec![code_line(line)],
-        Chunk::FenceClose => vec![Line::prose(Row::of("```", MUTED))],
+        Chunk::FenceClose => vec![Line::whole(Row::of("```", MUTED))],
         Chunk::Block(text) => block(text, columns),
     }
 }
 
 fn fence(language: &str) -> Vec<Line> {
-    vec![Line::prose(Row::of(&format!("```{language}"), MUTED))]
+    vec![Line::whole(Row::of(&format!("```{language}"), MUTED))]
 }
 
 fn code_line(line: &str) -> Line {
@@ -93,7 +93,7 @@ impl Drawing {
             Event::HardBreak => self.flush(),
             Event::Rule => {
                 self.flush();
-                self.lines.push(Line::prose(Row::of("───", MUTED)));
+                self.lines.push(Line::whole(Row::of("───", MUTED)));
             }
             Event::TaskListMarker(done) => {
                 self.push(if done { "[x] " } else { "[ ] " }, MUTED);

@@ -20,6 +20,8 @@ const ERROR_ROWS_MAX: usize = 2;
 pub enum Item {
     /// What the person said.
     User(String),
+    /// What the owner asked a subagent for, or told it.
+    Asked(String),
     /// What the model said: one text block.
     Answer(String),
     /// What it thought: one block.
@@ -80,6 +82,7 @@ impl Item {
         let columns = look.columns.max(1);
         match self {
             Item::User(text) => said("You: ", text, columns),
+            Item::Asked(text) => asked(text, columns),
             Item::Answer(text) => render(text, columns),
             Item::Thought(text) => thought(text, look),
             Item::Tool(tool) => tool.lines(look),
@@ -117,6 +120,14 @@ fn told(content: &str) -> Item {
         ("closed", String::new())
     };
     Item::Told { deed, subagent, text: said }
+}
+
+/// The words of the owner in a subagent's transcript.
+fn asked(text: &str, columns: usize) -> Vec<Line> {
+    let mut lines = vec![Line::prose(Row::of("owner:", ACCENT.bold()).cut(columns))];
+    let room = columns.saturating_sub(INDENT).max(1);
+    lines.extend(render(text, room).into_iter().map(|line| line.indented(INDENT)));
+    lines
 }
 
 /// Who speaks in front, the rest below it indented.

@@ -384,9 +384,10 @@ impl Live {
 
     /// The newest answer of the model, as Markdown.
     pub fn last_answer(&self) -> Option<&str> {
-        self.items.iter().rev().find_map(|item| {
-            if let Item::Answer(text) = item { Some(text.as_str()) } else { None }
-        })
+        self.items
+            .iter()
+            .rev()
+            .find_map(|item| if let Item::Answer(text) = item { Some(text.as_str()) } else { None })
     }
 }
 
@@ -515,8 +516,8 @@ mod tests {
     // TERM-26.
     #[test]
     fn a_resumed_session_shows_its_end() {
-        let mut live = Live::default();
-        live.items = (0..300).map(|n| Item::Answer(format!("row {n}"))).collect();
+        let items = (0..300).map(|n| Item::Answer(format!("row {n}"))).collect();
+        let mut live = Live { items, ..Live::default() };
         live.print_again(&look(), 200);
         let rows = printed(&mut live);
         assert_eq!(rows.len(), 201);

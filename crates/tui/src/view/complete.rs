@@ -19,6 +19,11 @@ pub struct Menu {
     from: usize,
     /// Whether Enter runs what was chosen.
     pub runs: bool,
+    /// Whether Enter takes an offer only after one was chosen: arguments are
+    /// otherwise taken as typed.
+    pub is_quiet: bool,
+    /// Whether the person chose.
+    pub is_chosen: bool,
 }
 
 /// One offer.
@@ -50,6 +55,7 @@ impl Menu {
     pub fn step(&mut self, by: isize, rows: usize) {
         let last = self.offers.len().saturating_sub(1);
         self.at = self.at.saturating_add_signed(by).min(last);
+        self.is_chosen |= by != 0;
         if self.at < self.top {
             self.top = self.at;
         } else if self.at >= self.top + rows {
@@ -76,6 +82,9 @@ impl View {
         };
         let runs = matches!(word, Word::Command(_) | Word::Argument(..));
         self.open_menu(offers, from, runs);
+        if let (Word::Argument(..), Some(menu)) = (&word, &mut self.menu) {
+            menu.is_quiet = true;
+        }
     }
 
     fn open_menu(&mut self, offers: Vec<Offer>, from: usize, runs: bool) {
@@ -90,7 +99,8 @@ impl View {
             }
             Some(_) | None => 0,
         };
-        let mut menu = Menu { offers, at, top: 0, from, runs };
+        let is_chosen = at > 0;
+        let mut menu = Menu { offers, at, top: 0, from, runs, is_quiet: false, is_chosen };
         menu.step(0, self.setup.menu_rows);
         self.menu = Some(menu);
     }

@@ -218,6 +218,10 @@ impl View {
                 self.accept();
             }
             Deed::Esc => self.close_menu(),
+            Deed::Enter if menu.is_quiet && !menu.is_chosen => {
+                self.close_menu();
+                return None;
+            }
             Deed::Enter => {
                 // A command that was chosen whole is run.
                 if self.accept() && !self.editor.buffer().ends_with(' ') {

@@ -114,11 +114,12 @@ impl View {
             }
         }
         if is_first {
-            for line in help::header(self) {
-                self.live.print_line(line);
-            }
-            if self.facts_known && self.facts.model.is_none() {
+            if self.facts.model.is_none() {
                 self.tell_no_model();
+            } else {
+                for line in help::header(self) {
+                    self.live.print_line(line);
+                }
             }
         }
         let mut live = std::mem::take(&mut self.live);
@@ -153,7 +154,9 @@ impl View {
             Source::Owner => false,
         };
         if is_wanted {
-            reader.set(entries::items(entries));
+            // In a subagent's session it is the owner who asks.
+            let asked = |item| if let Item::User(text) = item { Item::Asked(text) } else { item };
+            reader.set(entries::items(entries).into_iter().map(asked).collect());
         }
     }
 

@@ -1,1 +1,8 @@
+//! The face driven by updates and keys, judged by what is drawn. Numbers are
+//! those of the edge cases of `terminal.md` 11.
 
+mod cases;
+mod crew;
+mod keys;
+mod screens;
+mod world;

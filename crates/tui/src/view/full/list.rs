@@ -12,6 +12,8 @@ pub struct Item {
     pub left: String,
     /// Text on the right.
     pub right: String,
+    /// The same for a narrow screen.
+    pub short: String,
     /// What a fuzzy search looks into.
     pub fuzzy: String,
     /// What must hold the searched text as it is.

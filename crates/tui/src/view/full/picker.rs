@@ -81,6 +81,8 @@ impl Picker {
         let current =
             offers.iter().find(|offer| offer.is_current).map(|offer| offer.reference.clone());
         let item = |offer: ModelOffer| {
+            let short = offer.facts.split("   ").next().unwrap_or_default().to_owned();
+            let short = offer.lacks.clone().unwrap_or(short);
             let mut right = offer.lacks.clone().unwrap_or(offer.facts);
             if offer.is_default {
                 right.push_str(if offer.is_current {
@@ -96,6 +98,7 @@ impl Picker {
                 id: offer.reference.clone(),
                 left: offer.reference,
                 right,
+                short,
                 is_usable: offer.lacks.is_none(),
                 is_current: offer.is_current,
                 ..Item::default()
@@ -131,6 +134,7 @@ impl Picker {
             items.push(Item {
                 left: format!("{fork}{}", offer.title),
                 right,
+                short: age.clone(),
                 fuzzy: format!("{} {}", offer.title, offer.cwd),
                 exact: format!("{} {}", offer.id, offer.text),
                 is_usable: true,
@@ -144,6 +148,7 @@ impl Picker {
                     id: child.path.to_string_lossy().into_owned(),
                     left: format!("{}{}", outcome(child.outcome), child.title),
                     right: format!("{age:>4}  {:>4} msgs", child.messages),
+                    short: age,
                     fuzzy: child.title.clone(),
                     exact: child.path.to_string_lossy().into_owned(),
                     parent: Some(id.clone()),
@@ -183,6 +188,7 @@ impl Picker {
                 id: row.entry.to_string(),
                 left: format!("{}{}", row.lead, crew_base::text::sanitise_inline(&row.text)),
                 right: format!("{label}{place}"),
+                short: if row.is_leaf { "← here".to_owned() } else { label },
                 fuzzy: row.text,
                 exact: row.label.unwrap_or_default(),
                 is_usable: true,

@@ -265,7 +265,9 @@ impl View {
         let items = if reader.source == Source::Owner { &self.live.items } else { &reader.items };
         let Some(item) = items.get(at) else { return };
         let text = match item {
-            Item::User(text) | Item::Answer(text) | Item::Thought(text) => text.clone(),
+            Item::User(text) | Item::Asked(text) | Item::Answer(text) | Item::Thought(text) => {
+                text.clone()
+            }
             other => {
                 let look = Look { expanded: true, ..self.look() };
                 let lines = other.lines(&look);
