@@ -78,6 +78,8 @@ pub(crate) fn wire(
             home: place.home.as_ref().map(|home| home.to_string_lossy().into_owned()),
         },
     );
+    let bound = settings.crew.max_concurrent_requests;
+    engine.bound_requests(bound.map(|bound| usize::try_from(bound).unwrap_or(usize::MAX)));
     let fresh = engine.fresh_session_id(crew_runtime::clock::now());
     let workspace = Workspace::new(WorkspaceConfig {
         cwd: place.cwd.clone(),

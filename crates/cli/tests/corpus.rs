@@ -2,8 +2,6 @@
 //! every line is answered once and the next one is read (`docs/testing.md`;
 //! `host.md` 7.1.1, 7.2.2; faults.md C130).
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-
 mod common;
 
 use std::fs;

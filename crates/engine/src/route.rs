@@ -260,7 +260,7 @@ impl Engine {
             CrewEffect::Open(open) => {
                 let settings = self.config.settings.clone();
                 let session = Session::child(&open.session, settings);
-                self.sessions.insert(open.session.clone(), session);
+                self.sessions.insert(open.session.clone(), Box::new(session));
                 self.out.push(Effect::OpenSession(OpenPlan::Child(open)));
             }
             CrewEffect::Prompt { session, text } => {

@@ -34,7 +34,8 @@ pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) ids: Ids,
     pub(crate) now: Time,
-    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    /// Boxed: a session is large, and inserting moves its neighbours.
+    pub(crate) sessions: BTreeMap<SessionId, Box<Session>>,
     pub(crate) crew: Crew,
     pub(crate) pacing: Pacing,
     pub(crate) attached: Option<SessionId>,
@@ -287,7 +288,7 @@ impl Engine {
         settings.outgoing = crew_crew::mention::outgoing;
         let agent = Agent::new(session.clone(), Loaded::default(), settings);
         let opening = Session { agent, role: Role::Owner, state, file: None, timer: None };
-        self.sessions.insert(session.clone(), opening);
+        self.sessions.insert(session.clone(), Box::new(opening));
         self.out.push(Effect::OpenSession(OpenPlan::Owner { session, source }));
     }
 

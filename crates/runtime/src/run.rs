@@ -97,6 +97,7 @@ impl Drop for Updates {
 }
 
 /// One thing for a face.
+#[expect(clippy::large_enum_variant, reason = "nearly every notice is an update")]
 #[derive(Debug)]
 pub enum Notice {
     /// From the engine.

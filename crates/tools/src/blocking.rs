@@ -89,7 +89,10 @@ mod tests {
             .map(|_| {
                 let waits = waits.clone();
                 tokio::spawn(async move {
-                    let work = move |_: &Stop| Ok(drop(waits.lock().map(|waits| waits.recv())));
+                    let work = move |_: &Stop| {
+                        drop(waits.lock().map(|waits| waits.recv()));
+                        Ok(())
+                    };
                     run(&CancellationToken::new(), work).await.is_ok()
                 })
             })

@@ -90,8 +90,18 @@ pub(super) struct Face {
     drawn_size: crew_tui::screen::Size,
     /// What waits for the answer about the project.
     pub(super) pending_load: Option<(Options, crate::config::Place)>,
-    /// A copy that was asked for: up to a message, or of everything.
-    pub(super) copying: Option<Option<crew_base::id::EntryId>>,
+    /// What a request leads to that has to be waited for.
+    pub(super) later: Option<Later>,
+}
+
+/// What is waited for.
+pub(super) enum Later {
+    /// A copy up to a message, or of everything.
+    Copy(Option<crew_base::id::EntryId>),
+    /// Another program has the terminal.
+    EditOutside(String),
+    /// The shell has the terminal.
+    Suspend,
 }
 
 /// How the program ends.
@@ -116,7 +126,7 @@ pub(super) enum Done {
     /// The face is told.
     Reply(Reply),
     /// Figures, and the totals they were made with.
-    Facts(Box<crew_tui::request::Facts>, Totals),
+    Facts(Box<crew_tui::request::Facts>, Box<Totals>),
     /// The program was configured, or could not be.
     Loaded(Box<Result<Loaded, Error>>),
     /// Entries of the session that is shown now.
@@ -167,7 +177,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         asking: false,
         drawn_size,
         pending_load: None,
-        copying: None,
+        later: None,
     };
     face.type_ahead(&typed_ahead);
     let start = face.screen.start();
@@ -392,15 +402,13 @@ impl Face {
             let content = Content::Blocks(vec![crew_base::message::Block::text(text)]);
             Ok(Message::User(UserMessage { content, timestamp: user.timestamp }))
         };
-        Ok(match command {
-            Command::PromptOrSteer(session, message) => {
-                Command::PromptOrSteer(session, expand(message)?)
-            }
-            Command::PromptOrFollowUp(session, message) => {
-                Command::PromptOrFollowUp(session, expand(message)?)
-            }
-            other => other,
-        })
+        if let Command::PromptOrSteer(session, message) = command {
+            return Ok(Command::PromptOrSteer(session, expand(message)?));
+        }
+        if let Command::PromptOrFollowUp(session, message) = command {
+            return Ok(Command::PromptOrFollowUp(session, expand(message)?));
+        }
+        Ok(command)
     }
 
     /// Sends a command of the program itself.
@@ -500,7 +508,7 @@ impl Face {
             Done::Reply(reply) => view::reply(&mut self.view, now(), reply),
             Done::Facts(facts, totals) => {
                 self.asking = false;
-                self.totals.took(totals);
+                self.totals.took(*totals);
                 view::reply(&mut self.view, now(), Reply::Facts(facts));
             }
             Done::Shown(shown) => {
@@ -540,7 +548,7 @@ impl Face {
         );
         tokio::spawn(async move {
             let (facts, totals) = gather.await;
-            let _ = done.send(Done::Facts(Box::new(facts), totals));
+            let _ = done.send(Done::Facts(Box::new(facts), Box::new(totals)));
         });
     }
 
@@ -553,14 +561,13 @@ impl Face {
             }
             self.want(KEY_FRAME);
             for request in requests {
-                match request {
-                    Request::EditOutside(text) => self.edit_outside(text).await,
-                    Request::Suspend => self.suspend().await,
-                    other => self.request(other),
+                self.request(request);
+                match self.later.take() {
+                    Some(Later::Copy(entry)) => self.move_to_copy(entry).await,
+                    Some(Later::EditOutside(text)) => self.edit_outside(text).await,
+                    Some(Later::Suspend) => self.suspend().await,
+                    None => {}
                 }
-            }
-            if let Some(entry) = self.copying.take() {
-                self.move_to_copy(entry).await;
             }
         }
     }

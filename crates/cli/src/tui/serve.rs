@@ -17,7 +17,7 @@ use crew_tui::request::{ModelOffer, Reply, Request, TrustChoice};
 use crew_tui::view;
 
 use super::clipboard;
-use super::face::{Done, End, Face, Loaded, Ready};
+use super::face::{Done, End, Face, Later, Loaded, Ready};
 use super::moves::{branch, walk};
 use super::start::{self, now};
 use super::{files, sessions, tree};
@@ -49,25 +49,23 @@ impl Face {
             Request::Resume(path) => self.move_to_file(&path),
             Request::Rename(path, name) => self.beside(move || sessions::rename(&path, &name)),
             Request::Delete(path) => self.beside(move || sessions::delete(&path)),
-            Request::ForkMessages => self.look(Query::ForkMessages, |answer| match answer {
-                Answer::ForkMessages(messages) => Some(Reply::ForkMessages(messages)),
-                _ => None,
+            Request::ForkMessages => self.look(Query::ForkMessages, |answer| {
+                let Answer::ForkMessages(messages) = answer else { return None };
+                Some(Reply::ForkMessages(messages))
             }),
-            Request::Fork(entry) => self.copying = Some(Some(entry)),
-            Request::Clone => self.copying = Some(None),
-            Request::Tree => self.look(Query::Tree, |answer| match answer {
-                Answer::Tree { tree, leaf } => Some(Reply::Tree(tree::rows(&tree, leaf.as_ref()))),
-                _ => None,
+            Request::Fork(entry) => self.later = Some(Later::Copy(Some(entry))),
+            Request::Clone => self.later = Some(Later::Copy(None)),
+            Request::Tree => self.look(Query::Tree, |answer| {
+                let Answer::Tree { tree, leaf } = answer else { return None };
+                Some(Reply::Tree(tree::rows(&tree, leaf.as_ref())))
             }),
             Request::Navigate(_) | Request::Label(..) => {
                 self.failed("moving in the tree is not built yet; /fork goes on from a message");
             }
-            Request::TakeBack => self.look(Query::ClearQueue, |answer| match answer {
-                Answer::Cleared { mut steering, follow_up } => {
-                    steering.extend(follow_up);
-                    Some(Reply::TakenBack(steering))
-                }
-                _ => None,
+            Request::TakeBack => self.look(Query::ClearQueue, |answer| {
+                let Answer::Cleared { mut steering, follow_up } = answer else { return None };
+                steering.extend(follow_up);
+                Some(Reply::TakenBack(steering))
             }),
             Request::Shell { command, exclude } => self.shell(command, exclude),
             Request::StopShell => {
@@ -93,8 +91,8 @@ impl Face {
             }
             Request::Quit => self.end = Some(End { code: 0, at_once: false }),
             Request::ExitNow => self.end = Some(End { code: 131, at_once: true }),
-            // Both need the terminal; the loop serves them itself.
-            Request::EditOutside(_) | Request::Suspend => {}
+            Request::EditOutside(text) => self.later = Some(Later::EditOutside(text)),
+            Request::Suspend => self.later = Some(Later::Suspend),
         }
     }
 

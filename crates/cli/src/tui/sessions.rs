@@ -100,20 +100,21 @@ fn child(path: &Path) -> ChildOffer {
         .map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     for raw in &lines {
         let Ok(entry) = read_line(raw.text()) else { continue };
-        match entry.body {
-            EntryBody::Message { .. } => offer.messages += 1,
-            EntryBody::SessionInfo { name: Some(name) } => {
-                offer.title = name.trim_start_matches("crew: ").to_owned();
-            }
-            EntryBody::Custom { custom_type, data } if custom_type == "crew.ending" => {
-                let value = data.map(|data| data.value()).unwrap_or_default();
-                offer.outcome = match value["status"].as_str() {
-                    Some("error") => Some(Status::Error),
-                    Some("aborted") => Some(Status::Aborted),
-                    _ => None,
-                };
-            }
-            _ => {}
+        if let EntryBody::Message { .. } = &entry.body {
+            offer.messages += 1;
+        }
+        if let EntryBody::SessionInfo { name: Some(name) } = &entry.body {
+            offer.title = name.trim_start_matches("crew: ").to_owned();
+        }
+        if let EntryBody::Custom { custom_type, data } = &entry.body
+            && custom_type == "crew.ending"
+        {
+            let value = data.as_ref().map(|data| data.value()).unwrap_or_default();
+            offer.outcome = match value["status"].as_str() {
+                Some("error") => Some(Status::Error),
+                Some("aborted") => Some(Status::Aborted),
+                _ => None,
+            };
         }
     }
     offer.outcome = offer.outcome.or_else(|| last_outcome(&lines));

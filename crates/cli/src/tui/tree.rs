@@ -137,7 +137,14 @@ fn said(body: &EntryBody) -> Option<(&'static str, String, bool)> {
             let value = raw.value();
             Some(("entry", value["type"].as_str().unwrap_or("unknown").to_owned(), false))
         }
-        _ => None,
+        EntryBody::ModelChange { .. }
+        | EntryBody::ThinkingLevelChange { .. }
+        | EntryBody::ContextEdit { .. }
+        | EntryBody::Custom { .. }
+        | EntryBody::CustomMessage { .. }
+        | EntryBody::Label { .. }
+        | EntryBody::SessionInfo { .. }
+        | EntryBody::Usage { .. } => None,
     }
 }
 

@@ -19,12 +19,10 @@ fn spawns(count: usize, definition: &'static str) -> Vec<ModelEvent> {
 
 /// Texts of all tool results of a request, errors marked.
 fn results(request: &ModelRequest) -> Vec<(bool, String)> {
-    let result = |message: &std::sync::Arc<Message>| match &**message {
-        Message::ToolResult(result) => {
-            let text = result.content.iter().filter_map(Block::as_text).collect();
-            Some((result.is_error, text))
-        }
-        _ => None,
+    let result = |message: &std::sync::Arc<Message>| {
+        let Message::ToolResult(result) = &**message else { return None };
+        let text = result.content.iter().filter_map(Block::as_text).collect();
+        Some((result.is_error, text))
     };
     request.messages.iter().filter_map(result).collect()
 }
