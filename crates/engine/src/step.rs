@@ -464,7 +464,8 @@ impl Engine {
             session.agent.is_idle()
                 && session.agent.record().unwritten().any(|(known, _)| *known == entry)
         };
-        let tell = self.attached.as_ref() == Some(id) && self.sessions.get(id).is_some_and(is_told);
+        let tell = self.attached.as_ref() == Some(id)
+            && self.sessions.get(id).is_some_and(|session| is_told(session));
         self.feed(id, Input::AppendFailed { entry, error: error.clone() });
         if tell {
             self.out.push(Effect::Update(Update::RunFailed { session: id.clone(), error }));

@@ -171,7 +171,7 @@ fn paint(rows: &[Row], size: Size, theme: Theme) -> Vec<Cells> {
 }
 
 /// Columns up to the last cell that shows something.
-fn used(cells: &Cells) -> usize {
+fn used(cells: &[Cell]) -> usize {
     let blank = Cell::EMPTY;
     let shows = |cell: &Cell| cell.symbol() != " " || cell.style() != blank.style();
     cells.iter().rposition(shows).map_or(0, |at| at + 1)

@@ -17,7 +17,7 @@ use crew_model::select::Scoped;
 use crew_runtime::{Handle, Notice, Updates};
 use crew_tools::Host;
 use crew_tui::keys::{Decoder, Input as Typed};
-use crew_tui::request::{Reply, Request};
+use crew_tui::request::Reply;
 use crew_tui::screen::Screen;
 use crew_tui::view::{self, View};
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -27,11 +27,12 @@ impl Full {
                 continue;
             }
             pen.place(y, 0);
-            if before.is_none() {
-                pen.erase_row();
-                pen.row(Some(&[]), cells, length);
-            } else {
-                pen.row(before.as_deref(), cells, length);
+            match before.as_deref() {
+                Some(before) => pen.row(before, cells, length),
+                None => {
+                    pen.erase_row();
+                    pen.row(&[], cells, length);
+                }
             }
             *before = Some(cells.clone());
         }

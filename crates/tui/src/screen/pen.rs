@@ -56,11 +56,6 @@ impl Pen {
         self.raw(&format!("\x1b[{};{}H", row + 1, column + 1));
     }
 
-    pub(super) fn erase_right(&mut self) {
-        self.plain();
-        self.raw("\x1b[K");
-    }
-
     pub(super) fn erase_row(&mut self) {
         self.plain();
         self.raw("\x1b[2K");
@@ -96,26 +91,28 @@ impl Pen {
         self.raw(&codes);
     }
 
-    /// Writes the cells of a row that differ from what is there; `None` means
-    /// that nothing is known of it. The cursor stands in the row.
-    pub(super) fn row(&mut self, before: Option<&[Cell]>, cells: &[Cell], used: usize) {
-        let mut at = None;
+    /// Writes the cells of a row that differ from what is there. The cursor
+    /// stands in the row.
+    ///
+    /// A row that gets shorter is erased whole: some terminals take the cells
+    /// behind an erased end for part of the row when its width changes, and
+    /// break it into more rows than can be seen (TERM-25).
+    pub(super) fn row(&mut self, before: &[Cell], cells: &[Cell], used: usize) {
+        let shrinks = used < super::used(before);
+        if shrinks {
+            self.column(0);
+            self.erase_row();
+        }
+        let before = if shrinks { &[] } else { before };
+        let mut at = shrinks.then_some(0);
         for (x, cell) in cells.iter().enumerate().take(used) {
-            let is_same = before.is_some_and(|before| before.get(x) == Some(cell));
-            if is_same || cell.symbol().is_empty() {
+            if before.get(x) == Some(cell) || cell.symbol().is_empty() {
                 continue;
             }
             if at != Some(x) {
                 self.column(x);
             }
             at = self.cell(cell, x);
-        }
-        let old = before.map_or(cells.len(), |before| super::used(&before.to_vec()));
-        if used < old {
-            if at != Some(used) {
-                self.column(used);
-            }
-            self.erase_right();
         }
     }
 

@@ -40,14 +40,13 @@ impl Region {
         // A block that is too high for a lower screen loses rows at its top.
         let lost = self.rows.len().saturating_sub(next.len());
         if lost > 0 {
-            self.to(pen, 0);
             for row in 0..lost {
                 self.to(pen, row);
                 pen.erase_row();
             }
+            self.to(pen, lost);
             self.rows.drain(..lost);
-            self.at.0 = self.at.0.saturating_sub(lost);
-            self.to(pen, 0);
+            self.at.0 = 0;
         }
         for (y, cells) in next.into_iter().enumerate() {
             self.draw_row(pen, y, cells);
@@ -56,27 +55,26 @@ impl Region {
 
     fn draw_row(&mut self, pen: &mut Pen, y: usize, cells: Cells) {
         let length = used(&cells);
-        match self.rows.get(y) {
+        let before = self.rows.get(y).cloned();
+        match before {
             Some(Some(before)) => {
-                let is_same = used(before) == length && before[..length] == cells[..length];
+                let is_same = used(&before) == length && before[..length] == cells[..length];
                 if !is_same {
                     self.to(pen, y);
-                    pen.row(self.rows[y].as_deref(), &cells, length);
+                    pen.row(&before, &cells, length);
                 }
                 self.rows[y] = Some(cells);
             }
             Some(None) => {
                 self.to(pen, y);
                 pen.column(0);
-                pen.row(Some(&[]), &cells, length);
-                if length < self.size.map_or(0, |size| size.columns) {
-                    pen.erase_right();
-                }
+                pen.erase_row();
+                pen.row(&[], &cells, length);
                 self.rows[y] = Some(cells);
             }
             None => {
                 self.append_row(pen, y);
-                pen.row(Some(&[]), &cells, length);
+                pen.row(&[], &cells, length);
                 self.rows.push(Some(cells));
             }
         }
