@@ -48,7 +48,8 @@ pub(crate) fn response(api: Api, bytes: &[u8]) {
         events
     };
     let whole = read(bytes.len().max(1));
-    keeps_contract(&whole);
+    // The end of an item may correct what was streamed of it (`host.md` 9.4).
+    keeps_contract(&whole, api != Api::OpenaiResponses);
     for step in [1, 7] {
         assert_eq!(read(step), whole, "in pieces of {step}");
     }
@@ -74,8 +75,8 @@ pub(crate) fn arguments(bytes: &[u8]) {
 }
 
 /// Blocks start in order and end at most once, texts are the sum of their
-/// deltas, there is one ending and nothing behind it.
-fn keeps_contract(events: &[ModelEvent]) {
+/// deltas where `adds_up`, there is one ending and nothing behind it.
+fn keeps_contract(events: &[ModelEvent], adds_up: bool) {
     let mut texts: Vec<String> = Vec::new();
     let mut open: Vec<bool> = Vec::new();
     for (at, event) in events.iter().enumerate() {
@@ -92,7 +93,7 @@ fn keeps_contract(events: &[ModelEvent]) {
             }
             ModelEvent::BlockEnd { index, block } => {
                 assert!(std::mem::take(&mut open[*index]), "a block ends once");
-                if let Block::Text(text) = block {
+                if let (Block::Text(text), true) = (block, adds_up) {
                     assert_eq!(text.text, texts[*index], "deltas add up");
                 }
                 let stored = serde_json::to_string(block).expect("a block is JSON");

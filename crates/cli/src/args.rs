@@ -194,6 +194,10 @@ pub(crate) struct Options {
     pub(crate) offline: bool,
     /// `--verbose`.
     pub(crate) verbose: bool,
+    /// `--resume`: the session is chosen first (`host.md` 6.3.4).
+    pub(crate) resume: bool,
+    /// `--plain` (`terminal.md` TERM-57).
+    pub(crate) plain: bool,
     /// `--crew-wait` (`product.md` P-7).
     pub(crate) crew_wait: Option<Duration>,
     /// Words that are no options, in order.

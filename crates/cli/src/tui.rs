@@ -12,6 +12,7 @@ mod face;
 mod facts;
 mod files;
 mod moves;
+mod news;
 mod outside;
 mod serve;
 mod sessions;
@@ -27,7 +28,12 @@ use crate::wiring;
 
 /// Runs the face until the person leaves.
 pub(crate) fn run(options: Options) -> Result<ExitCode, Error> {
-    let terminal = terminal::Terminal::open().map_err(Error::Terminal)?;
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let terminal = match options.plain || is_dumb {
+        true => terminal::Terminal::plain(),
+        false => terminal::Terminal::open(),
+    };
+    let terminal = terminal.map_err(Error::Terminal)?;
     let runtime = wiring::runtime()?;
     let code = runtime.block_on(face::show(options, terminal));
     // What still blocks a thread is not waited for.

@@ -13,12 +13,10 @@ use serde_json::json;
 
 fn spawns(count: usize) -> Reply {
     (0..count).fold(Reply::default(), |reply, number| {
-        let task = json!({"goal": format!("goal {number}"), "context": [], "instructions": ["look"]});
+        let task =
+            json!({"goal": format!("goal {number}"), "context": [], "instructions": ["look"]});
         let brief = format!("Part {number}");
-        reply.and_call(
-            "crew_spawn",
-            json!({"subagent": "scout", "brief": brief, "task": task}),
-        )
+        reply.and_call("crew_spawn", json!({"subagent": "scout", "brief": brief, "task": task}))
     })
 }
 
@@ -41,7 +39,7 @@ fn a_prompt_is_answered_and_the_shell_gets_its_screen_back() {
     terminal.wait_for("─ owner ─");
     terminal.send("what is it\r");
     terminal.wait_for("The answer is 42.");
-    terminal.wait_for("0%/200k");
+    terminal.wait_for("0%/128k");
     terminal.send("\x04");
     assert_eq!(terminal.code(), 0);
     let rows = terminal.rows();
@@ -146,7 +144,8 @@ fn the_person_answers_a_subagent() {
 // Case 28, C109, C110: nothing of a text can reach the terminal as a control.
 #[test]
 fn no_control_of_a_text_reaches_the_terminal() {
-    let hostile = "a\u{1b}[2Jb\u{1b}]52;c;QUFB\u{7}c\u{1b}]8;;http://x\u{1b}\\d\u{9b}31me\u{202e}f\rg";
+    let hostile =
+        "a\u{1b}[2Jb\u{1b}]52;c;QUFB\u{7}c\u{1b}]8;;http://x\u{1b}\\d\u{9b}31me\u{202e}f\rg";
     let world = World::new(move |request| match request.has_results() {
         false => Reply::text(hostile)
             .and_call("bash", json!({"command": "printf 'x\\033[?1049hy\\033]0;title\\007z\\n'"})),
@@ -157,7 +156,9 @@ fn no_control_of_a_text_reaches_the_terminal() {
     terminal.send("go\r");
     terminal.wait_for("end of it");
     let bytes = terminal.bytes();
-    for forbidden in ["\x1b[2J", "\x1b]52", "\x1b]8", "\u{9b}", "\u{202e}", "\x1b[?1049h", "\x1b]0;"] {
+    for forbidden in
+        ["\x1b[2J", "\x1b]52", "\x1b]8", "\u{9b}", "\u{202e}", "\x1b[?1049h", "\x1b]0;"]
+    {
         assert!(!bytes.contains(forbidden), "{forbidden:?}");
     }
     assert!(terminal.all().contains("<U+202E>"), "{}", terminal.all());
@@ -429,9 +430,30 @@ fn a_session_is_resumed_and_forked() {
         let screen = terminal.screen();
         screen.contains("─ owner ─\nsecond thing")
     });
-    assert_eq!(world.session_files().len(), 1, "a fork is not written before it is used");
+    assert_eq!(world.session_files().len(), 2, "the fork has the first exchange");
     terminal.send("\x03\x04");
     assert_eq!(terminal.code(), 0);
+}
+
+// host.md 6.3.4: `--resume` opens the picker; leaving it leaves.
+#[test]
+fn resume_asks_which_session() {
+    let world = World::new(|request| Reply::text(&format!("seen: {}", request.tail())));
+    let run = world.run(&["-p", "the first words"]);
+    assert_eq!(run.code, Some(0));
+    let mut terminal = Terminal::start(&world, 30, 100, &["--resume"]);
+    terminal.wait_for("the first words");
+    terminal.send("\x1b");
+    assert_eq!(terminal.code(), 0);
+    let mut terminal = Terminal::start(&world, 30, 100, &["--resume"]);
+    terminal.wait_for("the first words");
+    terminal.send("\r");
+    terminal.wait_for("seen: the first words");
+    terminal.send("more\r");
+    terminal.wait_for("seen: more");
+    terminal.send("\x04");
+    assert_eq!(terminal.code(), 0);
+    assert_eq!(world.session_files().len(), 1);
 }
 
 // TERM-30, C124: fifteen subagents stream; keys are echoed.
@@ -454,7 +476,7 @@ fn keys_are_echoed_while_fifteen_stream() {
     for end in 1..=text.len() {
         let begun = std::time::Instant::now();
         terminal.send(&text[end - 1..end]);
-        terminal.wait_for(&text[..end]);
+        terminal.wait_for(text[..end].trim_end());
         slow += usize::from(begun.elapsed() > Duration::from_millis(100));
     }
     // Wall times on a shared machine: most of them must be quick.
@@ -462,4 +484,42 @@ fn keys_are_echoed_while_fifteen_stream() {
     gate.open();
     terminal.send("\x03\x04\x04");
     assert_eq!(terminal.code(), 0);
+}
+
+// Cases 36, 37, TERM-57: line mode writes no escape byte and says each state
+// once.
+#[test]
+fn line_mode_says_everything_in_lines() {
+    let world = World::new(|request| {
+        if request.is_child() {
+            return match request.all_text().contains("use tabs") {
+                true => Reply::report("done with tabs"),
+                false => Reply::call(
+                    "crew_report",
+                    json!({"outcome": "needs_input", "needs": "Tabs or spaces?", "report": "R."}),
+                ),
+            };
+        }
+        match request.has_results() {
+            false => spawns(1),
+            true => Reply::text("noted"),
+        }
+    });
+    for dumb in [false, true] {
+        let mut terminal = match dumb {
+            false => Terminal::start(&world, 30, 100, &["--plain"]),
+            true => Terminal::start_dumb(&world, 30, 100),
+        };
+        terminal.wait_for("owner>");
+        terminal.send("go\n");
+        terminal.wait_for("needs you: Tabs or spaces?");
+        terminal.send("/crew answer scout use tabs\n");
+        terminal.wait_for("done with tabs");
+        terminal.wait_until("idle again", |t| t.all().trim_end().ends_with("owner>"));
+        terminal.send("/quit\n");
+        assert_eq!(terminal.code(), 0);
+        let bytes = terminal.bytes();
+        assert!(!bytes.contains('\u{1b}') && !bytes.contains('\u{7}'), "{bytes:?}");
+        assert_eq!(bytes.matches("needs you: Tabs or spaces?").count(), 1, "{bytes}");
+    }
 }

@@ -13,6 +13,7 @@ pub mod failure;
 pub mod format;
 pub mod keys;
 pub mod markdown;
+pub mod plain;
 pub mod request;
 pub mod screen;
 pub mod theme;

@@ -84,6 +84,9 @@ pub struct View {
     pub(crate) files: Files,
     pub(crate) attention: Option<Time>,
     pub(crate) quitting: bool,
+    /// Texts entered while the session is being opened, and whether they are
+    /// follow-ups.
+    pub(crate) early: Vec<(String, bool)>,
     /// Whether files of the project are not used (TERM-13).
     pub untrusted: bool,
     requests: Vec<Request>,
@@ -113,6 +116,8 @@ pub(crate) struct Run {
     pub(crate) compacting: Option<(Time, CompactionReason)>,
     /// A failure that is told unless a retry follows (TERM-24).
     pub(crate) failure: Option<(String, String)>,
+    /// What the last try of the chain failed with.
+    pub(crate) cause: Option<String>,
     /// Tries of the chain that goes on.
     pub(crate) tries: u32,
 }
@@ -198,6 +203,7 @@ impl View {
             files: Files::default(),
             attention: None,
             quitting: false,
+            early: Vec::new(),
             untrusted: false,
             requests: Vec::new(),
             unsent: None,

@@ -26,7 +26,7 @@ Session
   --session-dir DIR          keep sessions here
   --no-session               keep nothing
   -n, --name NAME            name a new session
-  -r, --resume               choose a session (not built yet)
+  -r, --resume               choose a session of this directory
   --fork PATH|ID             go on with a copy of this session, in this directory
   --export FILE|ID [OUT]     write a session as an HTML page
   --with-children            with --export: its subagents' sessions too
@@ -48,6 +48,7 @@ Tools and prompt
 Running
   -p, --print                print mode; also when stdin or stdout is no terminal
   --mode MODE                text, json or rpc
+  --plain                    interactive without screen control: lines in, lines out
   --crew-wait SECONDS        wait at most this long for subagents; 0: not at all
   -a, --approve              trust the .pi folder of this directory, this time
   -na, --no-approve          do not
@@ -56,7 +57,7 @@ Running
   -h, --help                 this text
   -v, --version              the version
 
-Accepted without effect: -e/--extension, -ne/--no-extensions, --no-mcp, --plain,
+Accepted without effect: -e/--extension, -ne/--no-extensions, --no-mcp,
 --theme, --use-theme, --no-themes, --tui-mode.
 ";
 

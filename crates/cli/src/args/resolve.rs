@@ -58,8 +58,8 @@ pub(super) fn resolve(
         return export(session, args, sorted);
     }
     let face = face(&args, terminals)?;
-    if args.resume {
-        return Err(Error::NotBuilt("--resume".to_owned()));
+    if args.resume && !matches!(face, Face::Terminal) {
+        return Err(UsageError::Needs { option: "--resume", needed: "a terminal" }.into());
     }
     let search = args.list_models.clone();
     let options = Box::new(options(args, sorted)?);
@@ -168,6 +168,12 @@ fn options(args: Args, sorted: Sorted) -> Result<Options, UsageError> {
         trust,
         offline: args.offline,
         verbose: args.verbose,
+        plain: args.plain,
+        resume: args.resume
+            && matches!(
+                session,
+                SessionChoice::New | SessionChoice::Latest | SessionChoice::Id(_)
+            ),
         crew_wait: args.crew_wait.as_deref().map(crew_wait).transpose()?,
         messages: sorted.messages,
         files: sorted.files,
@@ -323,8 +329,9 @@ mod tests {
         check(PIPED, "--export x", "export");
         check(TERMINAL, "--export x out.html --with-children", "export");
         check(PIPED, "--export x a b", "error");
-        check(TERMINAL, "--resume", "later");
-        check(PIPED, "-r", "later");
+        check(TERMINAL, "--resume", "terminal");
+        check(PIPED, "--resume", "error");
+        check(PIPED, "-r", "error");
     }
 
     #[test]

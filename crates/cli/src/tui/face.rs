@@ -12,11 +12,12 @@ use std::time::Duration;
 use crew_base::id::{Ids, SessionId};
 use crew_base::message::{Content, Message, UserMessage};
 use crew_engine::Source;
-use crew_engine::api::{Command, CommandId, Refusal, SessionUpdate, Update, UpdateKind};
+use crew_engine::api::{Command, CommandId};
 use crew_model::select::Scoped;
 use crew_runtime::{Handle, Notice, Updates};
 use crew_tools::Host;
 use crew_tui::keys::{Decoder, Input as Typed};
+use crew_tui::plain::Plain;
 use crew_tui::request::Reply;
 use crew_tui::screen::Screen;
 use crew_tui::view::{self, View};
@@ -34,16 +35,14 @@ use crate::drive::signals::{Signals, Stop};
 use crate::error::Error;
 
 /// Least time between two frames, by what asked for the later one (TERM-28).
-const KEY_FRAME: Duration = Duration::from_millis(16);
-const STREAM_FRAME: Duration = Duration::from_millis(34);
+pub(super) const KEY_FRAME: Duration = Duration::from_millis(16);
+pub(super) const STREAM_FRAME: Duration = Duration::from_millis(34);
 const MOTION_FRAME: Duration = Duration::from_millis(80);
-const CREW_FRAME: Duration = Duration::from_millis(250);
+pub(super) const CREW_FRAME: Duration = Duration::from_millis(250);
 /// How long a changing size must rest before all is drawn (TERM-25).
 const RESIZE_REST: Duration = Duration::from_millis(100);
 /// Between two questions for figures (TERM-29).
 const FACTS_EVERY: Duration = Duration::from_millis(250);
-/// Notices taken before a frame may be due again.
-const NOTICES_MAX: usize = 512;
 /// How long an orderly end may take.
 const END_MAX: Duration = Duration::from_millis(4_000);
 
@@ -79,6 +78,8 @@ pub(super) struct Face {
     /// Prompts of the command line that are still to be sent.
     pub(super) prompts: VecDeque<Message>,
     decoder: Decoder,
+    /// Line mode, if that is wanted.
+    plain: Option<Plain>,
     due: Option<Instant>,
     drawn: Instant,
     facts_asked: Option<Instant>,
@@ -86,7 +87,7 @@ pub(super) struct Face {
     pub(super) end: Option<End>,
     pub(super) updates: Option<Updates>,
     /// Whether figures are being gathered.
-    asking: bool,
+    pub(super) asking: bool,
     drawn_size: crew_tui::screen::Size,
     /// What waits for the answer about the project.
     pub(super) pending_load: Option<(Options, crate::config::Place)>,
@@ -150,7 +151,9 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
     let view = View::new(setup, drawn_size, now());
     let (done, mut all_done) = mpsc::unbounded_channel();
     let output = Output::start().map_err(Error::Terminal)?;
-    let (typed_ahead, screen) = (terminal.typed_ahead(), Screen::new(theme));
+    let plain = terminal.is_plain.then(Plain::default);
+    let typed_ahead = if plain.is_some() { Vec::new() } else { terminal.typed_ahead() };
+    let screen = Screen::new(theme);
     let (input, mut keys) = Input::start().map_err(Error::Terminal)?;
     let mut face = Face {
         view,
@@ -168,6 +171,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         file: None,
         prompts: VecDeque::new(),
         decoder: Decoder::default(),
+        plain,
         due: None,
         drawn: Instant::now(),
         facts_asked: None,
@@ -180,8 +184,10 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         later: None,
     };
     face.type_ahead(&typed_ahead);
-    let start = face.screen.start();
-    face.output.write(start);
+    if face.plain.is_none() {
+        let start = face.screen.start();
+        face.output.write(start);
+    }
     face.draw();
     face.load(options, place);
     let mut winch = signal(SignalKind::window_change()).map_err(Error::Runtime)?;
@@ -200,7 +206,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
             stop = next_stop(&mut signals, &mut early) => face.stop(stop),
             bytes = keys.recv() => match bytes {
                 Some(bytes) => face.keys(&bytes),
-                None => face.stop(Stop::HangUp),
+                None => face.input_ended(),
             },
             _ = winch.recv() => face.size_changed(),
             Some(result) = face.output.written.recv() => face.was_written(&result),
@@ -336,6 +342,11 @@ impl Face {
             view::resize(&mut self.view, size);
         }
         view::tick(&mut self.view, now());
+        if let Some(plain) = &mut self.plain {
+            let text = plain.take(&mut self.view);
+            self.output.write(text.into_bytes());
+            return;
+        }
         self.view.refresh_reader();
         let resizing = self.resized.is_some();
         let prints = if resizing { Vec::new() } else { view::take_final(&mut self.view) };
@@ -359,7 +370,22 @@ impl Face {
         }
     }
 
+    /// The end of the lines leaves in order; a terminal that is gone does not.
+    fn input_ended(&mut self) {
+        if self.plain.is_some() {
+            self.end.get_or_insert(End { code: 0, at_once: false });
+        } else {
+            self.stop(Stop::HangUp);
+        }
+    }
+
     fn keys(&mut self, bytes: &[u8]) {
+        if let Some(plain) = &mut self.plain {
+            let commands = plain.feed(&mut self.view, now(), bytes);
+            commands.into_iter().for_each(|command| self.send(command));
+            self.want(KEY_FRAME);
+            return;
+        }
         let mut typed = Vec::new();
         self.decoder.feed(now(), bytes, &mut typed);
         typed.into_iter().for_each(|typed| self.typed(typed));
@@ -419,118 +445,6 @@ impl Face {
         }
     }
 
-    fn notices(&mut self, first: Option<Notice>) {
-        let mut next = first;
-        if next.is_none() {
-            self.updates = None;
-            self.end.get_or_insert(End { code: 1, at_once: false });
-            return;
-        }
-        for _ in 0..NOTICES_MAX {
-            let Some(notice) = next else { return };
-            self.notice(notice);
-            next = self.updates.as_mut().and_then(Updates::waiting);
-        }
-        if let Some(notice) = next {
-            self.notice(notice);
-        }
-    }
-
-    fn notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::Update(update) => self.update(update),
-            Notice::Warning(text) => {
-                view::reply(&mut self.view, now(), Reply::Warning(text));
-                self.want(STREAM_FRAME);
-            }
-            Notice::Opened { session, header, file, model, thinking } => {
-                let model = model.as_deref().map(super::facts::model_facts);
-                self.opened(session, &header, file, model, thinking);
-            }
-        }
-    }
-
-    fn update(&mut self, update: Update) {
-        if let Update::Answered { command, result } = &update
-            && let Some(waiting) = self.waiting.remove(command)
-        {
-            self.answered(*command, waiting, result.clone());
-            return;
-        }
-        let shown = self.view.session().cloned();
-        match &update {
-            Update::Session { session, update } if Some(session) == shown.as_ref() => {
-                if matches!(update, SessionUpdate::MessageEnd(_)) {
-                    self.totals.is_old = true;
-                }
-                self.want(STREAM_FRAME);
-            }
-            // Streams of sessions that are not shown cause no frame (TERM-29).
-            Update::Session { .. } => {}
-            Update::Crew(crew) => match &crew.kind {
-                UpdateKind::Activity { .. } => self.want(CREW_FRAME),
-                UpdateKind::Spawned
-                | UpdateKind::Responded
-                | UpdateKind::Settled { .. }
-                | UpdateKind::Delivered
-                | UpdateKind::Closed => {
-                    self.totals.is_old = true;
-                    self.want(KEY_FRAME);
-                }
-            },
-            Update::Answered { .. } | Update::RunFailed { .. } | Update::AtRest(_) => {
-                self.want(KEY_FRAME);
-            }
-        }
-        view::update(&mut self.view, now(), update);
-        self.go_on_moving();
-    }
-
-    fn answered(&mut self, command: CommandId, waiting: Waiting, result: Result<(), Refusal>) {
-        self.want(KEY_FRAME);
-        match waiting {
-            Waiting::Settle => self.go_on_moving(),
-            Waiting::Move => self.moved(result),
-            Waiting::Nothing => {
-                if self.opening == Some(command)
-                    && let Err(refusal) = result
-                {
-                    let what = crate::error::refusal(&refusal);
-                    view::reply(&mut self.view, now(), Reply::Failed(what, None));
-                }
-            }
-        }
-    }
-
-    fn finished(&mut self, done: Done, signals: &mut Option<Signals>) -> Result<(), Error> {
-        self.want(KEY_FRAME);
-        match done {
-            Done::Reply(reply) => view::reply(&mut self.view, now(), reply),
-            Done::Facts(facts, totals) => {
-                self.asking = false;
-                self.totals.took(*totals);
-                view::reply(&mut self.view, now(), Reply::Facts(facts));
-            }
-            Done::Shown(shown) => {
-                view::reply(&mut self.view, now(), Reply::Shown(shown));
-                self.ask_facts();
-                while let Some(message) = self.prompts.pop_front() {
-                    if let Some(session) = self.view.session().cloned() {
-                        self.send(Command::PromptOrFollowUp(session, message));
-                    }
-                }
-            }
-            Done::Loaded(loaded) => match *loaded {
-                Ok(loaded) => *signals = Some(self.loaded(loaded)?),
-                Err(error) => {
-                    self.restore();
-                    return Err(error);
-                }
-            },
-        }
-        Ok(())
-    }
-
     /// Asks for the figures of now, beside the loop.
     pub(super) fn ask_facts(&mut self) {
         let (Some(ready), Some(session)) = (&self.ready, self.view.session()) else { return };
@@ -583,6 +497,11 @@ impl Face {
     }
 
     pub(super) fn restore_with(&mut self, last: &[crew_tui::markdown::Line]) {
+        if self.plain.is_some() {
+            let text: String = last.iter().map(|line| format!("{}\n", line.row.text())).collect();
+            self.output.write(format!("\n{text}").into_bytes());
+            return;
+        }
         let size = self.terminal.size();
         let bytes = self.screen.end(size, last);
         self.output.write(bytes);
@@ -594,7 +513,10 @@ impl Face {
         let end = self.end.unwrap_or(End { code: 0, at_once: true });
         let last = if end.at_once { Vec::new() } else { self.last_lines().await };
         // What became final goes above the last lines.
-        let mut lines = view::take_final(&mut self.view);
+        let mut lines = match self.plain {
+            Some(_) => Vec::new(),
+            None => view::take_final(&mut self.view),
+        };
         lines.extend(last);
         self.restore_with(&lines);
         self.output.drain().await;

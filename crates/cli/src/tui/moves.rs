@@ -151,6 +151,9 @@ impl Face {
             return;
         }
         let source = Source::File(path.to_string_lossy().into_owned());
+        if self.view.session().is_none() {
+            return self.open(header.id, source);
+        }
         self.move_to(source, header.id, false, None);
     }
 

@@ -81,8 +81,10 @@ impl Face {
         if self.terminal.enter().is_err() {
             return;
         }
-        let start = self.screen.start();
-        self.output.write(start);
+        if !self.terminal.is_plain {
+            let start = self.screen.start();
+            self.output.write(start);
+        }
         self.input.release();
         self.want(std::time::Duration::ZERO);
     }

@@ -84,6 +84,8 @@ impl Face {
             Request::Trust => self.ask_trust(),
             Request::Trusted(choice) => self.trusted(choice),
             Request::Reload => self.reload(),
+            // Line mode writes no control (TERM-57).
+            Request::Bell if self.terminal.is_plain => {}
             Request::Bell => self.output.write(b"\x07".to_vec()),
             Request::Redraw => {
                 self.screen.redraw();
@@ -298,14 +300,14 @@ impl Face {
 
     fn copy(&mut self, what: &str, text: &str) {
         let size = crew_tui::format::count(text.chars().count(), "character");
-        if text.len() <= clipboard::BYTES_MAX {
+        if text.len() <= clipboard::BYTES_MAX && !self.terminal.is_plain {
             self.output.write(clipboard::sequence(text));
             self.say(Reply::Done(format!("copied {what}: {size}")));
             return;
         }
         let path = std::env::temp_dir().join(format!("crew-copy-{}.md", now().0));
         let reply = match crew_store::files::replace(&path, text.as_bytes()) {
-            Ok(()) => Reply::Done(format!("{what} is large ({size}); it is in {}", path.display())),
+            Ok(()) => Reply::Done(format!("{what} ({size}) is in {}", path.display())),
             Err(error) => Reply::Failed(error.to_string(), None),
         };
         self.say(reply);
@@ -415,6 +417,7 @@ impl Face {
         let Loaded { mut config, options, found, widget_tools } = loaded;
         let mut warnings = std::mem::take(&mut config.warnings);
         start::with_settings(&mut self.view.setup, &config, &options);
+        self.view.setup.header &= !self.terminal.is_plain;
         self.view.setup.widget_tools = widget_tools;
         self.view.untrusted = !config.trust.allows();
         self.screen.set_theme(self.view.setup.theme);
@@ -447,7 +450,11 @@ impl Face {
         self.prompts.extend(first);
         self.say(Reply::Found(Box::new(found)));
         warnings.into_iter().for_each(|warning| self.say(Reply::Warning(warning)));
-        self.open(session, source);
+        if self.ready.as_ref().is_some_and(|ready| ready.options.resume) {
+            self.view.pick_session();
+        } else {
+            self.open(session, source);
+        }
         Ok(signals)
     }
 

@@ -26,6 +26,8 @@ static IS_FULL: AtomicBool = AtomicBool::new(false);
 pub(super) struct Terminal {
     before: Termios,
     is_raw: bool,
+    /// Lines in and out, no modes of ours (TERM-57).
+    pub(super) is_plain: bool,
 }
 
 impl Terminal {
@@ -33,14 +35,22 @@ impl Terminal {
     pub(super) fn open() -> io::Result<Terminal> {
         let before = tcgetattr(io::stdin())?;
         let _ = BEFORE.set(before.clone());
-        let mut terminal = Terminal { before, is_raw: false };
+        let mut terminal = Terminal { before, is_raw: false, is_plain: false };
         terminal.enter()?;
         restore_on_panic();
         Ok(terminal)
     }
 
+    /// The terminal as it is, for line mode.
+    pub(super) fn plain() -> io::Result<Terminal> {
+        Ok(Terminal { before: tcgetattr(io::stdin())?, is_raw: false, is_plain: true })
+    }
+
     /// Raw mode: every byte as it comes. What was typed before stays.
     pub(super) fn enter(&mut self) -> io::Result<()> {
+        if self.is_plain {
+            return Ok(());
+        }
         let mut raw = self.before.clone();
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;

@@ -60,6 +60,11 @@ impl Terminal {
         Terminal::open(world, rows, columns, 0, keys, &["--model", "local/m1"])
     }
 
+    /// The face in a terminal that can do nothing.
+    pub(crate) fn start_dumb(world: &World, rows: u16, columns: u16) -> Terminal {
+        Terminal::open_as(world, "dumb", rows, columns, 0, "", &["--model", "local/m1"])
+    }
+
     /// The face as started by these arguments alone.
     pub(crate) fn start_bare(world: &World, rows: u16, columns: u16, args: &[&str]) -> Terminal {
         Terminal::open(world, rows, columns, 0, "", args)
@@ -67,6 +72,18 @@ impl Terminal {
 
     fn open(
         world: &World,
+        rows: u16,
+        columns: u16,
+        lines: usize,
+        typed: &str,
+        args: &[&str],
+    ) -> Terminal {
+        Terminal::open_as(world, "xterm-256color", rows, columns, lines, typed, args)
+    }
+
+    fn open_as(
+        world: &World,
+        term: &str,
         rows: u16,
         columns: u16,
         lines: usize,
@@ -83,7 +100,7 @@ impl Terminal {
         builder.args(command.get_args());
         builder.cwd(command.get_current_dir().unwrap());
         builder.env_clear();
-        builder.env("TERM", "xterm-256color");
+        builder.env("TERM", term);
         builder.env("LANG", "C.UTF-8");
         for (name, value) in command.get_envs() {
             builder.env(name, value.unwrap_or_default());
@@ -132,7 +149,7 @@ impl Terminal {
         let seen = self.seen.lock().unwrap();
         let screen = seen.parser.screen();
         let (_, columns) = screen.size();
-        screen.rows(0, columns).map(|row| row.trim_end().to_owned()).collect()
+        screen.rows(0, columns.get()).map(|row| row.trim_end().to_owned()).collect()
     }
 
     pub(crate) fn screen(&self) -> String {
@@ -148,11 +165,11 @@ impl Terminal {
         let mut above = seen.parser.screen().scrollback();
         while above > 0 {
             seen.parser.screen_mut().set_scrollback(above);
-            rows.extend(seen.parser.screen().rows(0, columns).next());
+            rows.extend(seen.parser.screen().rows(0, columns.get()).next());
             above -= 1;
         }
         seen.parser.screen_mut().set_scrollback(0);
-        rows.extend(seen.parser.screen().rows(0, columns));
+        rows.extend(seen.parser.screen().rows(0, columns.get()));
         rows.iter().map(|row| row.trim_end()).collect::<Vec<_>>().join("\n")
     }
 
@@ -222,7 +239,8 @@ impl Terminal {
             let off = bytes.rfind(&format!("\x1b[?{mode}l"));
             assert!(on <= off, "mode {mode} is left on");
         }
-        let (pushed, popped) = (bytes.matches("\x1b[>1u").count(), bytes.matches("\x1b[<u").count());
+        let (pushed, popped) =
+            (bytes.matches("\x1b[>1u").count(), bytes.matches("\x1b[<u").count());
         assert_eq!(pushed, popped, "the key report is left on");
     }
 }

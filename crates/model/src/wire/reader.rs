@@ -31,15 +31,16 @@ impl ResponseReader {
         ResponseReader { body: Body::Blank, decoder: decoder(request), failed: false }
     }
 
-    /// Takes the next bytes of the body.
+    /// Takes the next bytes of the body. White space before all else is dropped,
+    /// also in a piece that goes on with something, so that cuts do not matter.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) {
         if self.is_done() {
             return;
         }
+        let mut bytes = bytes;
         if matches!(self.body, Body::Blank) {
-            let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) else {
-                return;
-            };
+            bytes = bytes.trim_ascii_start();
+            let Some(first) = bytes.first() else { return };
             self.body = if *first == b'{' {
                 Body::Json(Vec::new())
             } else {
@@ -132,6 +133,23 @@ mod tests {
         assert_eq!(failure("{\"ok\":1}").kind, ModelErrorKind::InvalidStream);
         assert_eq!(failure("<html>").kind, ModelErrorKind::Truncated);
         assert_eq!(failure("").kind, ModelErrorKind::Truncated);
+    }
+
+    #[test]
+    fn white_space_before_all_else_counts_the_same_at_every_cut() {
+        let check = |body: &str| {
+            let read = |step: usize| {
+                let mut out = Vec::new();
+                let mut reader = ResponseReader::new(&request(Api::AnthropicMessages, Vec::new()));
+                body.as_bytes().chunks(step).for_each(|piece| reader.feed(piece, &mut out));
+                reader.end(&mut out);
+                out
+            };
+            assert_eq!(read(1), read(body.len()), "{body:?}");
+        };
+        check(" \n{\"ok\":1}");
+        check("  data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n");
+        check("\r\n \u{feff}data: {\"type\":\"ping\"}\n\n");
     }
 
     #[test]

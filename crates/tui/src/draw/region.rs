@@ -179,14 +179,15 @@ fn queue(view: &View) -> Vec<Row> {
     let steer = if view.run.compacting.is_some() { "after compaction" } else { "steer" };
     let steering = view.queue.steering.iter().map(|text| (steer, text));
     let follow_up = view.queue.follow_up.iter().map(|text| ("follow-up", text));
-    let all: Vec<_> = steering.chain(follow_up).collect();
+    let early = view.early.iter().map(|(text, _)| ("until the session is open", text));
+    let all: Vec<_> = early.chain(steering).chain(follow_up).collect();
     let mut rows = Vec::new();
     let shown = if all.len() > limit { limit.saturating_sub(1) } else { all.len() };
     for (number, (kind, text)) in all.iter().take(shown).enumerate() {
         let mut row = Row::of(&format!("queued {kind}: "), MUTED);
         row.push(&crew_base::text::sanitise_inline(text), TEXT);
         let hint = " · Ctrl+X u takes it back";
-        if number == 0 && row.width() + hint.len() <= view.size.columns {
+        if number == 0 && view.early.is_empty() && row.width() + hint.len() <= view.size.columns {
             row.push(hint, MUTED);
         }
         rows.push(row.cut(view.size.columns));

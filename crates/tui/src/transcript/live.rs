@@ -4,7 +4,7 @@
 //! Invariant: a row is handed out for print once, and only when no later event
 //! can change it.
 
-use crew_base::message::{AssistantMessage, Block, Message};
+use crew_base::message::{AssistantMessage, Block, Message, StopReason};
 use crew_base::model::ModelEvent;
 use crew_base::time::Time;
 use crew_engine::api::SessionUpdate;
@@ -238,6 +238,9 @@ impl Live {
         }
         (0..self.blocks.len()).for_each(|index| self.close(index));
         self.blocks.clear();
+        if answer.stop_reason != StopReason::Error {
+            self.settled();
+        }
     }
 
     /// The answer that just ended is tried again: it leaves the transcript,
@@ -327,6 +330,28 @@ impl Live {
             self.printed_any = true;
         }
         lines
+    }
+
+    /// The items that are final since the last call, whole: for line mode.
+    pub fn take_items(&mut self) -> Vec<Item> {
+        let mut items = Vec::new();
+        for done in std::mem::take(&mut self.pending) {
+            match done {
+                Final::Item(item) => items.push(item),
+                Final::Line(line) => items.push(Item::Notice(line.row.text().to_owned())),
+                Final::Chunk(Chunk::Block(text) | Chunk::Code(text)) => {
+                    items.push(Item::Answer(text));
+                }
+                Final::Chunk(Chunk::FenceOpen(language)) => {
+                    items.push(Item::Answer(format!("code {language}")));
+                }
+                Final::Chunk(Chunk::FenceClose) => {
+                    items.push(Item::Answer("end of code".to_owned()))
+                }
+                Final::Chunk(Chunk::Blank) => {}
+            }
+        }
+        items
     }
 
     /// Rows of what is open: the growing block, then the running tools.
@@ -436,11 +461,16 @@ mod tests {
     }
 
     fn answer(content: Vec<Block>) -> SessionUpdate {
+        ended(content, StopReason::Stop)
+    }
+
+    fn ended(content: Vec<Block>, stop_reason: StopReason) -> SessionUpdate {
         let text = r#"{"role":"assistant","content":[],"stopReason":"stop"}"#;
         let Ok(Message::Assistant(mut message)) = crew_base::json::from_text(text) else {
             panic!()
         };
         message.content = content;
+        message.stop_reason = stop_reason;
         SessionUpdate::MessageEnd(Arc::new(Message::Assistant(message)))
     }
 
@@ -491,7 +521,8 @@ mod tests {
         let mut live = Live::default();
         start(&mut live);
         stream(&mut live, ModelEvent::BlockDelta { index: 0, delta: "One.\n\nTwo.\n\nThr".into() });
-        live.update(Time(0), &answer(vec![Block::text("One.\n\nTwo.\n\nThr")]));
+        let text = Block::text("One.\n\nTwo.\n\nThr");
+        live.update(Time(0), &ended(vec![text], StopReason::Error));
         live.try_again();
         assert_eq!(printed(&mut live), ["One.", "", "Two.", "", "Thr"]);
         assert!(live.items.is_empty());
@@ -504,6 +535,18 @@ mod tests {
         live.update(Time(0), &answer(vec![Block::text("One.\n\nTwo.\n\nThree.\n\n")]));
         live.settled();
         assert_eq!(live.items.len(), 1);
+    }
+
+    // Two answers may say the same.
+    #[test]
+    fn the_same_words_of_another_answer_are_printed_again() {
+        let mut live = Live::default();
+        for _ in 0..2 {
+            start(&mut live);
+            stream(&mut live, ModelEvent::BlockDelta { index: 0, delta: "Noted.".into() });
+            live.update(Time(0), &answer(vec![Block::text("Noted.")]));
+            assert_eq!(printed(&mut live), ["Noted."]);
+        }
     }
 
     #[test]

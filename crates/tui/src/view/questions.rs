@@ -156,7 +156,7 @@ impl View {
     }
 
     /// Stops one subagent, by id (TERM-44).
-    pub(super) fn stop_subagent(&mut self, id: &str) -> Option<Command> {
+    pub(crate) fn stop_subagent(&mut self, id: &str) -> Option<Command> {
         let session = self.session.clone()?;
         let command = Command::AbortSubagent(session, SubagentId::new(id));
         self.command(command, Sent::Other(format!("stop {id}")))

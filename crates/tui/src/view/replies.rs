@@ -142,6 +142,7 @@ impl View {
         if let Some(draft) = shown.draft {
             self.editor.set(&draft);
         }
+        self.submit_early();
     }
 
     fn transcript(&mut self, id: &str, entries: &[crew_base::entry::Entry]) {

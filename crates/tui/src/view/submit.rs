@@ -6,7 +6,7 @@ use crew_engine::api::Command;
 
 use super::{Receiver, Sent, Shell, View};
 use crate::request::Request;
-use crate::theme::{MUTED, WARNING};
+use crate::theme::WARNING;
 use crate::transcript::item::Item;
 
 impl View {
@@ -32,7 +32,9 @@ impl View {
     /// Sends what is typed to the owner.
     fn submit_text(&mut self, later: bool) -> Option<Command> {
         let Some(session) = self.session.clone() else {
-            self.live.print("the session is still being opened; the text stays", MUTED);
+            // Sent as soon as the session is there.
+            let text = self.take_draft();
+            self.early.push((text, later));
             return None;
         };
         if self.facts_known && self.facts.model.is_none() {
@@ -47,6 +49,26 @@ impl View {
             Command::PromptOrSteer(session, message)
         };
         self.command(command, Sent::Text(text))
+    }
+
+    /// Sends what was entered while the session was being opened; without a
+    /// model the text comes back.
+    pub(super) fn submit_early(&mut self) {
+        let early = std::mem::take(&mut self.early);
+        let Some(session) = self.session.clone() else { return };
+        for (text, later) in early {
+            if self.facts.model.is_none() {
+                self.give_back(&text);
+                continue;
+            }
+            let message = Message::user_text(text.trim_end().to_owned(), self.now);
+            let command = if later {
+                Command::PromptOrFollowUp(session.clone(), message)
+            } else {
+                Command::PromptOrSteer(session.clone(), message)
+            };
+            self.ask(Request::Send(Box::new(command)));
+        }
     }
 
     /// The draft, which goes into the history.

@@ -4,5 +4,6 @@
 mod cases;
 mod crew;
 mod keys;
+mod plain;
 mod screens;
 mod world;

@@ -105,6 +105,7 @@ impl View {
             }
             SessionUpdate::RetryStart { attempt, attempts_max, delay_ms, error } => {
                 self.run.tries = *attempt;
+                self.run.cause = Some(error.clone());
                 self.run.retry = Some(Retry {
                     attempt: *attempt,
                     attempts_max: *attempts_max,
@@ -183,7 +184,8 @@ impl View {
     }
 
     fn retry_end(&mut self, success: bool, attempt: u32) {
-        let error = self.run.retry.take().map(|retry| retry.error);
+        self.run.retry = None;
+        let error = self.run.cause.take();
         if success {
             self.run.tries = 0;
             let provider = self.facts.model.as_ref().map(|model| model.provider.clone());

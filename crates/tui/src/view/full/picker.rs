@@ -226,6 +226,11 @@ impl View {
         self.show(Full::Picker(Picker::new(kind)));
     }
 
+    /// Shows stored sessions before any is open (`--resume`).
+    pub fn pick_session(&mut self) {
+        self.open_picker(Kind::Sessions { all: false, named: false });
+    }
+
     /// Rows of a picker: head, search and foot take the rest.
     pub(crate) fn picker_height(&self) -> usize {
         self.size.rows.saturating_sub(4).max(1)
@@ -264,7 +269,13 @@ impl View {
             (Code::Left, _) => picker.list.fold(false),
             (Code::Right, _) => picker.list.fold(true),
             (Code::Backspace, _) => picker.list.unsearch(),
-            (Code::Esc, _) | (Code::Char('c'), true) => return false,
+            (Code::Esc, _) | (Code::Char('c'), true) => {
+                if self.session.is_none() {
+                    // The picker of `--resume`: leaving it leaves.
+                    self.ask(Request::Quit);
+                }
+                return false;
+            }
             (Code::Enter, _) => return self.choose(picker, false),
             (Code::Tab, _) => self.other_scope(picker),
             (Code::Char('s'), true) => return self.choose(picker, true),

@@ -70,6 +70,25 @@ fn enter_sends_and_alt_enter_queues() {
     assert_eq!(world.sent.len(), 3);
 }
 
+// What is entered before the session is there is sent as soon as it is.
+#[test]
+fn a_text_entered_early_is_sent_when_the_session_is_open() {
+    let mut world = World::bare(100, 30);
+    world.type_text("early");
+    world.keys("Enter");
+    assert!(world.row_with("queued until the session is open: early").is_some());
+    world.show(Some(super::world::model()));
+    let requests = world.requests();
+    assert!(requests.iter().any(|request| matches!(request, Request::Send(command)
+        if matches!(**command, Command::PromptOrSteer(..)))));
+    world.type_text("late");
+    let mut world = World::bare(100, 30);
+    world.type_text("early");
+    world.keys("Enter");
+    world.show(None);
+    assert_eq!(world.draft(), "early", "without a model it comes back");
+}
+
 // host.md 8.4: unknown words are sent as text, built-ins on the whole input.
 #[test]
 fn unknown_commands_are_text() {

@@ -1,0 +1,133 @@
+//! What comes into the loop beside keys: notices of the host and ends of work
+//! beside the loop. Says how soon a frame is wanted for each.
+
+use crew_engine::api::{Command, CommandId, Refusal, SessionUpdate, Update, UpdateKind};
+use crew_runtime::{Notice, Updates};
+use crew_tui::request::Reply;
+use crew_tui::view;
+
+use super::face::{CREW_FRAME, Done, End, Face, KEY_FRAME, STREAM_FRAME, Waiting};
+use super::start::now;
+use crate::drive::signals::Signals;
+use crate::error::Error;
+
+/// Notices taken before a frame may be due again.
+const NOTICES_MAX: usize = 512;
+
+impl Face {
+    pub(super) fn notices(&mut self, first: Option<Notice>) {
+        let mut next = first;
+        if next.is_none() {
+            self.updates = None;
+            self.end.get_or_insert(End { code: 1, at_once: false });
+            return;
+        }
+        for _ in 0..NOTICES_MAX {
+            let Some(notice) = next else { return };
+            self.notice(notice);
+            next = self.updates.as_mut().and_then(Updates::waiting);
+        }
+        if let Some(notice) = next {
+            self.notice(notice);
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Update(update) => self.update(update),
+            Notice::Warning(text) => {
+                view::reply(&mut self.view, now(), Reply::Warning(text));
+                self.want(STREAM_FRAME);
+            }
+            Notice::Opened { session, header, file, model, thinking } => {
+                let model = model.as_deref().map(super::facts::model_facts);
+                self.opened(session, &header, file, model, thinking);
+            }
+        }
+    }
+
+    fn update(&mut self, update: Update) {
+        if let Update::Answered { command, result } = &update
+            && let Some(waiting) = self.waiting.remove(command)
+        {
+            self.answered(*command, waiting, result.clone());
+            return;
+        }
+        let shown = self.view.session().cloned();
+        match &update {
+            Update::Session { session, update } if Some(session) == shown.as_ref() => {
+                if matches!(update, SessionUpdate::MessageEnd(_)) {
+                    self.totals.is_old = true;
+                }
+                self.want(STREAM_FRAME);
+            }
+            // Streams of sessions that are not shown cause no frame (TERM-29).
+            Update::Session { .. } => {}
+            Update::Crew(crew) => match &crew.kind {
+                UpdateKind::Activity { .. } => self.want(CREW_FRAME),
+                UpdateKind::Spawned
+                | UpdateKind::Responded
+                | UpdateKind::Settled { .. }
+                | UpdateKind::Delivered
+                | UpdateKind::Closed => {
+                    self.totals.is_old = true;
+                    self.want(KEY_FRAME);
+                }
+            },
+            Update::Answered { .. } | Update::RunFailed { .. } | Update::AtRest(_) => {
+                self.want(KEY_FRAME);
+            }
+        }
+        view::update(&mut self.view, now(), update);
+        self.go_on_moving();
+    }
+
+    fn answered(&mut self, command: CommandId, waiting: Waiting, result: Result<(), Refusal>) {
+        self.want(KEY_FRAME);
+        match waiting {
+            Waiting::Settle => self.go_on_moving(),
+            Waiting::Move => self.moved(result),
+            Waiting::Nothing => {
+                if self.opening == Some(command)
+                    && let Err(refusal) = result
+                {
+                    let what = crate::error::refusal(&refusal);
+                    view::reply(&mut self.view, now(), Reply::Failed(what, None));
+                }
+            }
+        }
+    }
+
+    pub(super) fn finished(
+        &mut self,
+        done: Done,
+        signals: &mut Option<Signals>,
+    ) -> Result<(), Error> {
+        self.want(KEY_FRAME);
+        match done {
+            Done::Reply(reply) => view::reply(&mut self.view, now(), reply),
+            Done::Facts(facts, totals) => {
+                self.asking = false;
+                self.totals.took(*totals);
+                view::reply(&mut self.view, now(), Reply::Facts(facts));
+            }
+            Done::Shown(shown) => {
+                view::reply(&mut self.view, now(), Reply::Shown(shown));
+                self.ask_facts();
+                while let Some(message) = self.prompts.pop_front() {
+                    if let Some(session) = self.view.session().cloned() {
+                        self.send(Command::PromptOrFollowUp(session, message));
+                    }
+                }
+            }
+            Done::Loaded(loaded) => match *loaded {
+                Ok(loaded) => *signals = Some(self.loaded(loaded)?),
+                Err(error) => {
+                    self.restore();
+                    return Err(error);
+                }
+            },
+        }
+        Ok(())
+    }
+}
