@@ -37,7 +37,7 @@ fn options_that_make_no_sense_are_told() {
 #[test]
 fn what_is_not_built_says_so() {
     let world = silent();
-    check(&world.print(&["--resume", "y"]), &["--resume", "not built yet"]);
+    check(&world.print(&["--resume", "y"]), &["--resume needs a terminal"]);
 }
 
 #[test]

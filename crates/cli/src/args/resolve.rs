@@ -123,6 +123,10 @@ fn export(session: String, args: Args, sorted: Sorted) -> Result<Invocation, Err
 
 fn options(args: Args, sorted: Sorted) -> Result<Options, UsageError> {
     let session = session_choice(&args)?;
+    // A session that is named or copied goes before the picker (6.3.4).
+    let is_open =
+        matches!(session, SessionChoice::New | SessionChoice::Latest | SessionChoice::Id(_));
+    let resume = args.resume && is_open;
     let mut warnings = Vec::new();
     if args.provider.is_some() && args.model.is_none() {
         return Err(UsageError::Needs { option: "--provider", needed: "--model" });
@@ -169,11 +173,7 @@ fn options(args: Args, sorted: Sorted) -> Result<Options, UsageError> {
         offline: args.offline,
         verbose: args.verbose,
         plain: args.plain,
-        resume: args.resume
-            && matches!(
-                session,
-                SessionChoice::New | SessionChoice::Latest | SessionChoice::Id(_)
-            ),
+        resume,
         crew_wait: args.crew_wait.as_deref().map(crew_wait).transpose()?,
         messages: sorted.messages,
         files: sorted.files,

@@ -17,9 +17,11 @@ pub(super) fn draw(view: &View, board: &Board) -> Picture {
     let wide = columns >= 70;
     let all = board.rows(view);
     let current = board.current(view);
+    let longest = all.iter().map(|one| crate::cells::text_width(&one.id)).max();
+    let names = longest.unwrap_or(0).clamp(NAMES_MIN, NAMES_MAX);
     let mut rows = vec![head(view, board)];
     if wide {
-        rows.push(columns_row(columns));
+        rows.push(columns_row(columns, names));
     }
     let foot = foot(view, board, current);
     let room = height.saturating_sub(rows.len() + foot.len()).max(1);
@@ -28,7 +30,7 @@ pub(super) fn draw(view: &View, board: &Board) -> Picture {
     let top = board.top.min(at).max((at + 1).saturating_sub(room));
     for one in all.iter().skip(top) {
         let chosen = Some(one.id.as_str()) == selected;
-        rows.push(line(view, one, chosen, wide));
+        rows.push(line(view, one, chosen, wide.then_some(names)));
         if !wide && chosen {
             let mut row = Row::new();
             row.space(4);
@@ -78,19 +80,24 @@ fn head(view: &View, board: &Board) -> Row {
 }
 
 /// Columns of the table, right ones from the right.
+const NAMES_MIN: usize = 15;
+const NAMES_MAX: usize = 30;
 const WORKED: usize = 9;
 const TOKENS: usize = 9;
 const COST: usize = 9;
 
-fn columns_row(columns: usize) -> Row {
+fn columns_row(columns: usize, names: usize) -> Row {
     let mut row = Row::new();
     row.space(5);
-    row.push("subagent         last action", MUTED);
+    row.push("subagent", MUTED);
+    row.space(names + 2 - "subagent".len());
+    row.push("last action", MUTED);
     let right = format!("{:>WORKED$}{:>TOKENS$}{:>COST$}", "worked", "tokens", "cost");
     Row::spread(&row, &Row::of(&right, MUTED), columns.saturating_sub(2))
 }
 
-fn line(view: &View, one: &Subagent, chosen: bool, wide: bool) -> Row {
+fn line(view: &View, one: &Subagent, chosen: bool, names: Option<usize>) -> Row {
+    let wide = names.is_some();
     let columns = view.size.columns;
     let theme = view.setup.theme;
     let gone = one.ended.is_some();
@@ -108,8 +115,8 @@ fn line(view: &View, one: &Subagent, chosen: bool, wide: bool) -> Row {
     };
     let right = Row::of(&right, MUTED);
     let room = columns.saturating_sub(right.width() + 3);
-    if wide {
-        row.space(19usize.saturating_sub(row.width()).max(2));
+    if let Some(names) = names {
+        row.space((names + 7).saturating_sub(row.width()).max(2));
         row.push(&action(one, view), MUTED);
     }
     let left = row.cut(room);
