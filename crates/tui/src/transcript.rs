@@ -11,9 +11,6 @@ pub mod item;
 pub mod live;
 pub mod tool;
 
-pub use item::Item;
-pub use live::Live;
-
 use crate::theme::Theme;
 
 /// How items are drawn.

@@ -29,9 +29,9 @@ use crate::editor::Editor;
 use crate::markdown::Line;
 use crate::request::{Facts, Found, Request, Setup};
 use crate::screen::Size;
-use crate::transcript::{Live, Look};
+use crate::transcript::Look;
+use crate::transcript::live::Live;
 
-pub use crate::draw::{draw, draw_editor, region_height};
 pub use input::key;
 pub use replies::reply;
 pub use updates::update;

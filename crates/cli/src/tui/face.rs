@@ -16,6 +16,7 @@ use crew_engine::api::{Command, CommandId};
 use crew_model::select::Scoped;
 use crew_runtime::{Handle, Notice, Updates};
 use crew_tools::Host;
+use crew_tui::draw;
 use crew_tui::keys::{Decoder, Input as Typed};
 use crew_tui::plain::Plain;
 use crew_tui::request::Reply;
@@ -155,6 +156,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
     let typed_ahead = if plain.is_some() { Vec::new() } else { terminal.typed_ahead() };
     let screen = Screen::new(theme);
     let (input, mut keys) = Input::start().map_err(Error::Terminal)?;
+    let cwd = place.cwd.clone();
     let mut face = Face {
         view,
         terminal,
@@ -167,7 +169,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         opening: None,
         waiting: BTreeMap::new(),
         totals: Totals::default(),
-        cwd: place.cwd.clone(),
+        cwd,
         file: None,
         prompts: VecDeque::new(),
         decoder: Decoder::default(),
@@ -183,39 +185,9 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         pending_load: None,
         later: None,
     };
-    face.type_ahead(&typed_ahead);
-    if face.plain.is_none() {
-        let start = face.screen.start();
-        face.output.write(start);
-    }
-    face.draw();
+    face.begin(&typed_ahead);
     face.load(options, place);
-    let mut winch = signal(SignalKind::window_change()).map_err(Error::Runtime)?;
-    // Until the host is there nothing but the terminal has to be left behind.
-    let mut early = Early::listen().map_err(Error::Runtime)?;
-    let mut signals: Option<Signals> = None;
-    loop {
-        face.serve().await;
-        if face.end.is_some() {
-            break;
-        }
-        let wake = face.wake();
-        let hears = face.updates.is_some();
-        tokio::select! {
-            biased;
-            stop = next_stop(&mut signals, &mut early) => face.stop(stop),
-            bytes = keys.recv() => match bytes {
-                Some(bytes) => face.keys(&bytes),
-                None => face.input_ended(),
-            },
-            _ = winch.recv() => face.size_changed(),
-            Some(result) = face.output.written.recv() => face.was_written(&result),
-            Some(done) = all_done.recv() => face.finished(done, &mut signals)?,
-            notice = next_notice(&mut face.updates), if hears => face.notices(notice),
-            () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => face.ticked(),
-        }
-        face.draw_when_due();
-    }
+    face.run(&mut keys, &mut all_done).await?;
     face.finish().await
 }
 
@@ -262,6 +234,52 @@ impl Early {
 }
 
 impl Face {
+    /// What was typed before the face was there, and the first frame.
+    fn begin(&mut self, typed_ahead: &[u8]) {
+        self.type_ahead(typed_ahead);
+        if self.plain.is_none() {
+            let start = self.screen.start();
+            self.output.write(start);
+        }
+        self.draw();
+    }
+
+    /// Takes one thing after the other until the face has ended.
+    async fn run(
+        &mut self,
+        keys: &mut mpsc::UnboundedReceiver<Vec<u8>>,
+        all_done: &mut mpsc::UnboundedReceiver<Done>,
+    ) -> Result<(), Error> {
+        let mut winch = signal(SignalKind::window_change()).map_err(Error::Runtime)?;
+        // Until the host is there nothing but the terminal has to be left behind.
+        let mut early = Early::listen().map_err(Error::Runtime)?;
+        let mut signals: Option<Signals> = None;
+        loop {
+            self.serve().await;
+            if self.end.is_some() {
+                return Ok(());
+            }
+            let wake = self.wake();
+            let hears = self.updates.is_some();
+            tokio::select! {
+                biased;
+                stop = next_stop(&mut signals, &mut early) => self.stop(stop),
+                bytes = keys.recv() => match bytes {
+                    Some(bytes) => self.keys(&bytes),
+                    None => self.input_ended(),
+                },
+                _ = winch.recv() => self.size_changed(),
+                Some(result) = self.output.written.recv() => self.was_written(&result),
+                Some(done) = all_done.recv() => self.finished(done, &mut signals)?,
+                notice = next_notice(&mut self.updates), if hears => self.notices(notice),
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
+                    self.ticked();
+                }
+            }
+            self.draw_when_due();
+        }
+    }
+
     fn type_ahead(&mut self, bytes: &[u8]) {
         let mut inputs = Vec::new();
         self.decoder.feed(now(), bytes, &mut inputs);
@@ -350,7 +368,7 @@ impl Face {
         self.view.refresh_reader();
         let resizing = self.resized.is_some();
         let prints = if resizing { Vec::new() } else { view::take_final(&mut self.view) };
-        let picture = if resizing { view::draw_editor(&self.view) } else { view::draw(&self.view) };
+        let picture = if resizing { draw::draw_editor(&self.view) } else { draw::draw(&self.view) };
         self.terminal.shows(picture.is_full);
         let bytes = self.screen.frame(size, &prints, &picture);
         self.output.write(bytes);

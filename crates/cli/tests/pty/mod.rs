@@ -1,7 +1,7 @@
 //! The real program in a pseudo terminal; what it writes goes into a terminal
 //! emulator.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::io::{Read, Write};
 use std::num::NonZero;

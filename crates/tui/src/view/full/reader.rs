@@ -10,8 +10,9 @@ use super::{Full, View};
 use crate::cells::Row;
 use crate::keys::{Code, Key};
 use crate::request::Request;
+use crate::transcript::Look;
+use crate::transcript::item::Item;
 use crate::transcript::live::fitted;
-use crate::transcript::{Item, Look};
 
 /// How often the transcript of an open subagent is read again.
 const READ_MS: u64 = 1_000;

@@ -21,7 +21,7 @@ fn the_editor_is_there_at_every_size() {
         for columns in [200, 100, 40, 22, 8, 7, 1] {
             view::resize(&mut world.view, Size { columns, rows });
             let shown = world.rows();
-            let cursor = view::draw(&world.view).cursor.expect("the editor has the cursor");
+            let cursor = crate::draw::draw(&world.view).cursor.expect("the editor has the cursor");
             assert!(cursor.0 < shown.len() && cursor.1 < columns.max(1), "{columns}x{rows}");
             if columns >= 8 {
                 assert!(shown[cursor.0].contains("draft"), "{columns}x{rows}: {shown:?}");

@@ -167,7 +167,7 @@ impl World {
     pub(super) fn rows(&mut self) -> Vec<String> {
         view::tick(&mut self.view, self.now);
         self.view.refresh_reader();
-        let picture = view::draw(&self.view);
+        let picture = crate::draw::draw(&self.view);
         for row in &picture.rows {
             let (columns, width) = (self.view.size.columns, row.width());
             assert!(width <= columns, "{width} of {columns}: {}", row.text());
