@@ -88,7 +88,7 @@ pub(super) struct Face {
     pub(super) end: Option<End>,
     pub(super) updates: Option<Updates>,
     /// Whether figures are being gathered.
-    pub(super) asking: bool,
+    pub(super) asking: Asking,
     drawn_size: crew_tui::screen::Size,
     /// What waits for the answer about the project.
     pub(super) pending_load: Option<(Options, crate::config::Place)>,
@@ -143,6 +143,17 @@ pub(super) struct Loaded {
     pub(super) widget_tools: bool,
 }
 
+/// Whether figures are being gathered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// No.
+    Not,
+    /// Yes.
+    Once,
+    /// Yes, and once more after that.
+    Again,
+}
+
 /// Shows the face until it ends; yields the exit code.
 pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Error> {
     let place = crate::config::Place::read()?;
@@ -180,7 +191,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         resized: None,
         end: None,
         updates: None,
-        asking: false,
+        asking: Asking::Not,
         drawn_size,
         pending_load: None,
         later: None,
@@ -316,7 +327,7 @@ impl Face {
     fn facts_due(&self) -> Option<Instant> {
         let wanted = self.view.wants_facts() && self.view.is_moving();
         let asked = self.facts_asked.map_or_else(Instant::now, |at| at + FACTS_EVERY);
-        (wanted && !self.asking).then_some(asked)
+        (wanted && self.asking == Asking::Not).then_some(asked)
     }
 
     fn ticked(&mut self) {
@@ -466,10 +477,12 @@ impl Face {
     /// Asks for the figures of now, beside the loop.
     pub(super) fn ask_facts(&mut self) {
         let (Some(ready), Some(session)) = (&self.ready, self.view.session()) else { return };
-        if self.asking {
+        if self.asking != Asking::Not {
+            // What is under way may have looked before the change.
+            self.asking = Asking::Again;
             return;
         }
-        self.asking = true;
+        self.asking = Asking::Once;
         self.facts_asked = Some(Instant::now());
         let done = self.done.clone();
         let gather = super::facts::gather(

@@ -6,7 +6,7 @@ use crew_runtime::{Notice, Updates};
 use crew_tui::request::Reply;
 use crew_tui::view;
 
-use super::face::{CREW_FRAME, Done, End, Face, KEY_FRAME, STREAM_FRAME, Waiting};
+use super::face::{Asking, CREW_FRAME, Done, End, Face, KEY_FRAME, STREAM_FRAME, Waiting};
 use super::start::now;
 use crate::drive::signals::Signals;
 use crate::error::Error;
@@ -107,9 +107,12 @@ impl Face {
         match done {
             Done::Reply(reply) => view::reply(&mut self.view, now(), reply),
             Done::Facts(facts, totals) => {
-                self.asking = false;
+                let asked = std::mem::replace(&mut self.asking, Asking::Not);
                 self.totals.took(*totals);
                 view::reply(&mut self.view, now(), Reply::Facts(facts));
+                if asked == Asking::Again {
+                    self.ask_facts();
+                }
             }
             Done::Shown(shown) => {
                 view::reply(&mut self.view, now(), Reply::Shown(shown));
