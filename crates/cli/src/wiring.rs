@@ -182,7 +182,7 @@ fn provider(config: &Config) -> Provider {
         thinking_budgets: settings.thinking_budgets.clone(),
         block_images: settings.block_images,
     };
-    let idle_ms = settings.http_idle_timeout_ms.unwrap_or(0);
+    let idle_ms = settings.retry.provider_timeout_ms.or(settings.http_idle_timeout_ms).unwrap_or(0);
     Provider::new(
         Arc::new(http),
         Arc::clone(&config.credentials),
