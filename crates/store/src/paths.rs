@@ -171,14 +171,14 @@ mod tests {
                 let found = set.iter().find(|(n, _)| *n == name);
                 found.map(|(_, value)| (*value).to_owned())
             };
-            let dir = agent_dir(&env, Some(Path::new("/home/me")), Path::new("/work/x"));
+            let dir = agent_dir(&env, Some(Path::new("/home/me")), Path::new("/srv/x"));
             assert_eq!(dir, Path::new(expected));
         };
         check(&[], "/home/me/.pi/agent");
         check(&[("PI_CODING_AGENT_DIR", "~/p")], "/home/me/p");
         check(&[("PI_CODING_AGENT_DIR", "/p"), ("CREW_CODING_AGENT_DIR", "~")], "/home/me");
-        check(&[("CREW_CODING_AGENT_DIR", ""), ("PI_CODING_AGENT_DIR", "../a/./b")], "/work/a/b");
-        check(&[("CREW_CODING_AGENT_DIR", "~other/x")], "/work/x/~other/x");
+        check(&[("CREW_CODING_AGENT_DIR", ""), ("PI_CODING_AGENT_DIR", "../a/./b")], "/srv/a/b");
+        check(&[("CREW_CODING_AGENT_DIR", "~other/x")], "/srv/x/~other/x");
     }
 
     #[test]
