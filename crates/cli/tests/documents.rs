@@ -125,8 +125,8 @@ fn read(example: &Example) {
         "trust.json" => {
             let store = TrustStore::new(&world.agent);
             let decision = |path: &str| store.decision(Path::new(path)).unwrap();
-            assert_eq!(decision("/home/me/work/app"), Some(true));
-            assert_eq!(decision("/home/me/work/downloads/x"), Some(false));
+            assert_eq!(decision("/home/me/code/app"), Some(true));
+            assert_eq!(decision("/home/me/code/downloads/x"), Some(false));
             assert_eq!(decision("/home/me"), None);
         }
         "pi-crew.json" => assert_eq!(world.definitions().discovery.warnings, none, "{at}"),
