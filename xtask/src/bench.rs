@@ -10,6 +10,7 @@ mod process;
 mod provider;
 mod rows;
 mod session;
+mod terminal;
 mod world;
 
 use crate::run::{Outcome, cargo, run};
@@ -17,11 +18,19 @@ use rows::ROWS;
 
 /// Measures the rows whose name contains one of the arguments, all without
 /// any, and prints what was measured beside the budget. `--bin PROGRAM`
-/// measures another program than the release build, which is then not built.
+/// measures another program than the release build, which is then not built;
+/// before it, `--seconds N` says how long the row `terminal` streams.
 pub(crate) fn bench(args: &[String]) -> Outcome {
     if !cfg!(target_os = "linux") {
         return Err("memory and CPU time are read from /proc, so this needs Linux".to_owned());
     }
+    let args = match args {
+        [option, seconds, rest @ ..] if option == "--seconds" => {
+            terminal::stream_for(seconds)?;
+            rest
+        }
+        rest => rest,
+    };
     let args = match args {
         [option, program, rows @ ..] if option == "--bin" => {
             world::choose(program)?;

@@ -10,6 +10,8 @@ pub(crate) mod estimate;
 pub(crate) mod serialise;
 pub(crate) mod summary;
 
+use std::collections::BTreeMap;
+
 use crew_base::id::EntryId;
 use crew_base::json::Raw;
 use crew_base::message::{Message, StopReason, Usage};
@@ -32,6 +34,25 @@ impl Default for CompactionSettings {
     fn default() -> CompactionSettings {
         CompactionSettings { enabled: true, reserve_tokens: 16_384, keep_recent_tokens: 20_000 }
     }
+}
+
+/// Sizes that are no numbers, and those that differ for a model (`host.md`
+/// 1.3.8): the ordinary ones are in [`CompactionSettings`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompactionOverrides {
+    /// By `provider/model-id`: its sizes, or why they cannot be used.
+    pub models: BTreeMap<String, Result<CompactionSizes, String>>,
+    /// Why the ordinary ones cannot be used.
+    pub error: Option<String>,
+}
+
+/// Sizes in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionSizes {
+    /// As [`CompactionSettings::reserve_tokens`].
+    pub reserve_tokens: u64,
+    /// As [`CompactionSettings::keep_recent_tokens`].
+    pub keep_recent_tokens: u64,
 }
 
 /// Why a context is compacted (`host.md` 3.2).

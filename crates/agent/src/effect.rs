@@ -1,7 +1,7 @@
 //! What a session wants done, and what it tells.
 
 use crew_base::entry::Entry;
-use crew_base::id::{CallId, RunId};
+use crew_base::id::{CallId, EntryId, RunId};
 use crew_base::json::Raw;
 use crew_base::message::{SharedMessage, ToolCall, Usage};
 use crew_base::model::{ModelEvent, ModelRequest, ThinkingLevel};
@@ -29,6 +29,16 @@ pub enum Effect {
         /// The call, of a tool that was offered.
         call: ToolCall,
     },
+    /// Read a place in the session tree and what lies between it and the leaf;
+    /// ends with `BranchRead`.
+    ReadBranch {
+        /// Names the reading.
+        run: RunId,
+        /// The leaf that may be left.
+        from: Option<EntryId>,
+        /// The entry that was chosen.
+        to: EntryId,
+    },
     /// Stop a stream or a tool.
     Cancel {
         /// What to stop.
@@ -42,11 +52,35 @@ pub enum Effect {
     /// These results could not be recorded and go back, oldest first
     /// (`crew.md` SAFE-4).
     Refused(Vec<DeliveryId>),
+    /// A move in the tree ended; answers whoever asked for it.
+    MoveEnded(MoveEnd),
     /// Tell the faces.
     Update(Update),
-    /// The session run (`host.md` 3.1.1), or a compaction outside of one, is
-    /// over; the agent is idle.
+    /// The session run (`host.md` 3.1.1), or a compaction or a move outside of
+    /// one, is over; the agent is idle.
     Settled(RunEnd),
+}
+
+/// How a move in the session tree ended (`host.md` 2.8.2).
+#[derive(Clone, Debug, PartialEq)]
+pub enum MoveEnd {
+    /// The session stands elsewhere.
+    Moved(Moved),
+    /// It was cancelled; the leaf is where it was.
+    Cancelled,
+    /// It failed, for people; the leaf is where it was.
+    Failed(String),
+}
+
+/// Where a session stands after a move.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// The entry that the next one follows; `None` is before everything.
+    pub leaf: Option<EntryId>,
+    /// Text for the editor, of a message that is to be written anew.
+    pub draft: Option<String>,
+    /// The summary of what was left, if one was made.
+    pub summary: Option<Entry>,
 }
 
 /// What a face is told of a session (`host.md` 3.2).
@@ -164,6 +198,10 @@ pub enum Update {
         /// Why it failed.
         error: Option<String>,
     },
+    /// A branch that is left is being summarised.
+    BranchSummaryStart,
+    /// A move in the tree ended.
+    MoveEnd(MoveEnd),
     /// A summary request failed and is made again after a wait
     /// (`host.md` 3.6.8).
     SummaryRetryScheduled {
@@ -178,8 +216,8 @@ pub enum Update {
     },
     /// A summary request is made again.
     SummaryRetryStart {
-        /// Of which compaction.
-        reason: CompactionReason,
+        /// Of which compaction; `None` for a branch that is left.
+        reason: Option<CompactionReason>,
     },
     /// Retrying a summary request is over.
     SummaryRetryFinished,

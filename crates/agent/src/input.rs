@@ -7,6 +7,8 @@ use crew_base::model::ModelEvent;
 use crew_base::session::{DeliveryId, ResultMessage};
 use crew_base::tool::{ToolOutcome, ToolProgress};
 
+use crate::branch::{Branch, BranchWish};
+
 /// An input of the machine.
 #[expect(clippy::large_enum_variant, reason = "moved once, from the engine to the agent")]
 #[derive(Clone, Debug)]
@@ -37,6 +39,22 @@ pub enum Input {
     Compact {
         /// What the summary is to attend to.
         instructions: Option<String>,
+    },
+    /// Goes to another place in the tree; only while idle (`host.md` 2.8.2).
+    Navigate {
+        /// The chosen entry.
+        to: EntryId,
+        /// Whether what is left is summarised.
+        summary: Option<BranchWish>,
+        /// For the summary if there is one, else for the entry (2.8.3).
+        label: Option<String>,
+    },
+    /// The branches of a move were read, or could not be.
+    BranchRead {
+        /// The reading.
+        run: RunId,
+        /// What was found, or why not, for people.
+        result: Result<Box<Branch>, String>,
     },
     /// Answers [`crate::Effect::Boundary`] with what is to be recorded there.
     Proceed(Vec<CustomMessage>),

@@ -7,6 +7,7 @@
 //! `step` for the transitions.
 
 mod answer;
+mod branch;
 mod compaction;
 mod effect;
 mod input;
@@ -18,9 +19,13 @@ mod record;
 mod retry;
 mod step;
 
-pub use compaction::{CompactionReason, CompactionResult, CompactionSettings};
-pub use effect::{Effect, Update};
+pub use branch::{Branch, BranchWish, Left};
+pub use compaction::{
+    CompactionOverrides, CompactionReason, CompactionResult, CompactionSettings, CompactionSizes,
+};
+pub use effect::{Effect, MoveEnd, Moved, Update};
 pub use input::{Input, Loaded};
+pub use phase::Waiting;
 pub use prompt::Prompt;
 pub use queue::{QueueMode, Queued};
 pub use record::Record;

@@ -9,6 +9,8 @@ use crew_base::time::Time;
 use crew_base::tool::ToolOutcome;
 
 use crate::answer::Answer;
+use crate::branch::{Branch, BranchWish};
+use crate::compaction::summary::{Files, Part};
 use crate::compaction::{CompactionReason, Plan};
 use crate::queue::Queued;
 
@@ -28,6 +30,72 @@ pub(crate) enum Phase {
     Backoff(Backoff),
     /// The older part of the context is being summarised.
     Compacting(Box<Compacting>),
+    /// The session goes to another place in its tree.
+    Moving(Box<Moving>),
+}
+
+/// What a session waits for that is no work of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The first word of an answer; the request may still be held back.
+    Answer(RunId),
+    /// The next try of a request that failed, at this moment.
+    Retry(Time),
+    /// A summary of the older part of its context.
+    Compaction,
+}
+
+impl Phase {
+    pub(crate) fn waiting(&self) -> Option<Waiting> {
+        match self {
+            Phase::Idle | Phase::Boundary(_) | Phase::Tools(_) | Phase::Moving(_) => None,
+            Phase::Streaming(stream) => match (stream.resend_at, stream.announced) {
+                (Some(at), _) => Some(Waiting::Retry(at)),
+                (None, true) => None,
+                (None, false) => Some(Waiting::Answer(stream.run)),
+            },
+            Phase::Backoff(backoff) => Some(Waiting::Retry(backoff.until)),
+            Phase::Compacting(_) => Some(Waiting::Compaction),
+        }
+    }
+}
+
+impl Phase {
+    /// The summary that is asked for, if any is.
+    pub(crate) fn asked(&mut self) -> Option<&mut Asked> {
+        match self {
+            Phase::Compacting(compacting) => Some(&mut compacting.asked),
+            Phase::Moving(moving) => match &mut moving.stage {
+                MoveStage::Reading { .. } => None,
+                MoveStage::Summarising { asked, .. } => Some(asked),
+            },
+            Phase::Idle
+            | Phase::Boundary(_)
+            | Phase::Streaming(_)
+            | Phase::Tools(_)
+            | Phase::Backoff(_) => None,
+        }
+    }
+
+    /// When the next try at a summary begins.
+    pub(crate) fn summary_due(&self) -> Option<Time> {
+        let asked = match self {
+            Phase::Compacting(compacting) => &compacting.asked,
+            Phase::Moving(moving) => match &moving.stage {
+                MoveStage::Reading { .. } => return None,
+                MoveStage::Summarising { asked, .. } => asked,
+            },
+            Phase::Idle
+            | Phase::Boundary(_)
+            | Phase::Streaming(_)
+            | Phase::Tools(_)
+            | Phase::Backoff(_) => return None,
+        };
+        match asked.stage {
+            Stage::Waiting(until) => Some(until),
+            Stage::Planned | Stage::Asking { .. } => None,
+        }
+    }
 }
 
 /// What follows a boundary.
@@ -126,17 +194,51 @@ pub(crate) struct Backoff {
 pub(crate) struct Compacting {
     pub(crate) reason: CompactionReason,
     pub(crate) plan: Plan,
-    /// The model that was in use when it began.
-    pub(crate) model: Arc<ModelSpec>,
     pub(crate) after: After,
     /// What the person wants the summary to attend to.
     pub(crate) focus: Option<String>,
     /// The parts of the summary that are there.
     pub(crate) answers: Vec<String>,
+    pub(crate) asked: Asked,
+}
+
+/// A move in the tree under way (`host.md` 2.8.2, 2.8.3).
+#[derive(Debug)]
+pub(crate) struct Moving {
+    /// The entry that was chosen.
+    pub(crate) target: EntryId,
+    pub(crate) wish: Option<BranchWish>,
+    pub(crate) label: Option<String>,
+    pub(crate) stage: MoveStage,
+}
+
+/// How far a move is.
+#[derive(Debug)]
+pub(crate) enum MoveStage {
+    /// Both branches are being read.
+    Reading {
+        /// The reading.
+        run: RunId,
+    },
+    /// What is left is being summarised.
+    Summarising { branch: Box<Branch>, part: Part, files: Files, asked: Asked },
+}
+
+/// Requests for a summary: their sum, and how far the present one is.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// The model that was in use when it began.
+    pub(crate) model: Arc<ModelSpec>,
     pub(crate) usage: Usage,
     /// Retries of the part that is asked for.
     pub(crate) attempt: u32,
     pub(crate) stage: Stage,
+}
+
+impl Asked {
+    pub(crate) fn new(model: Arc<ModelSpec>) -> Asked {
+        Asked { model, usage: Usage::default(), attempt: 0, stage: Stage::Planned }
+    }
 }
 
 /// How far the part that is asked for is.

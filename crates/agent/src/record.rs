@@ -1,6 +1,7 @@
 //! The context of a session and the entries that lead to it (`host.md` 2.6).
 
 mod compacted;
+mod moved;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -54,7 +55,10 @@ struct Marks {
 /// An appended entry that the shell may still fail to write.
 #[derive(Clone, Debug)]
 struct Unconfirmed {
-    entry: EntryId,
+    /// `None` is a move in the tree, which writes nothing by itself.
+    entry: Option<EntryId>,
+    /// Fails together with what stands before it.
+    with_former: bool,
     parent: Option<EntryId>,
     marks: Marks,
     items_before: usize,
@@ -175,7 +179,8 @@ impl Record {
     /// Entries that are not known to be written, oldest first, each with the
     /// delivery it records.
     pub fn unwritten(&self) -> impl Iterator<Item = (&EntryId, Option<DeliveryId>)> {
-        self.unconfirmed.iter().map(|appended| (&appended.entry, appended.delivery))
+        let appended = self.unconfirmed.iter();
+        appended.filter_map(|appended| Some((appended.entry.as_ref()?, appended.delivery)))
     }
 
     /// How many appended entries are not known to be written.
@@ -192,7 +197,11 @@ impl Record {
     /// Takes back an entry that was not written and all behind it
     /// (`host.md` 2.2.4); names the results among them.
     pub(crate) fn undo(&mut self, entry: &EntryId) -> Option<Vec<DeliveryId>> {
-        let first = self.unconfirmed.iter().position(|appended| appended.entry == *entry)?;
+        let is_it = |appended: &Unconfirmed| appended.entry.as_ref() == Some(entry);
+        let mut first = self.unconfirmed.iter().position(is_it)?;
+        if self.unconfirmed[first].with_former {
+            first = first.saturating_sub(1);
+        }
         let mut refused = Vec::new();
         for appended in self.unconfirmed.drain(first..).rev() {
             self.items.truncate(appended.items_before);
@@ -225,7 +234,8 @@ impl Record {
         let id = ids.entry(&mut self.taken);
         let parent_id = self.leaf.replace(id.clone());
         self.unconfirmed.push(Unconfirmed {
-            entry: id.clone(),
+            entry: Some(id.clone()),
+            with_former: false,
             parent: parent_id.clone(),
             marks: self.marks.clone(),
             items_before: self.items.len(),

@@ -8,13 +8,16 @@
 mod answers;
 mod compacting;
 mod control;
+mod moving;
 mod recovery;
 mod stop;
+mod summarising;
 mod tools;
 
 use compacting::Manual;
 pub use control::Control;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crew_base::entry::EntryBody;
@@ -25,10 +28,10 @@ use crew_base::session::{DeliveryId, ResultMessage, RunEnd};
 use crew_base::time::Time;
 
 use crate::answer::Answer;
-use crate::compaction::CompactionSettings;
+use crate::compaction::{CompactionOverrides, CompactionSettings};
 use crate::effect::{Effect, Update};
 use crate::input::{Input, Loaded};
-use crate::phase::{After, Phase, Stage, Stream, Then, TurnEnd};
+use crate::phase::{After, Phase, Stream, Then, TurnEnd};
 use crate::prompt::Prompt;
 use crate::queue::{Queue, QueueMode, Queued};
 use crate::record::{Outgoing, Record};
@@ -45,6 +48,11 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// For contexts that grow too long.
     pub compaction: CompactionSettings,
+    /// Where the sizes of these differ.
+    pub compaction_overrides: CompactionOverrides,
+    /// Tokens of the window that the summary of a branch leaves free
+    /// (`branchSummary.reserveTokens`).
+    pub branch_reserve_tokens: u64,
     /// Prompt cache wish.
     pub cache: CacheRetention,
     /// Rewrites messages for the wire only.
@@ -58,6 +66,8 @@ impl Default for Settings {
             follow_up: QueueMode::OneAtATime,
             retry: RetrySettings::default(),
             compaction: CompactionSettings::default(),
+            compaction_overrides: CompactionOverrides::default(),
+            branch_reserve_tokens: 16_384,
             cache: CacheRetention::Short,
             outgoing: |_| None,
         }
@@ -71,6 +81,8 @@ pub struct Agent {
     settings: Settings,
     model: Option<Arc<ModelSpec>>,
     thinking: ThinkingLevel,
+    /// Models that are asked when the one in use gives up, in order.
+    fallbacks: VecDeque<(Arc<ModelSpec>, ThinkingLevel)>,
     wanted: Prompt,
     record: Record,
     queue: Queue,
@@ -90,8 +102,12 @@ pub struct Agent {
     gave_up: bool,
     /// The run that starts was aborted before its first request.
     aborted_early: bool,
+    /// The tool that the next turn's requests must call.
+    forced_tool: Option<String>,
     /// Off for subagents (`product.md` P-14h).
     compacts_after_runs: bool,
+    /// The level that the branch implies which was gone to, until a run begins.
+    branch_level: Option<ThinkingLevel>,
 }
 
 /// What a step works with.
@@ -116,6 +132,7 @@ impl Agent {
             settings,
             model: None,
             thinking: ThinkingLevel::Off,
+            fallbacks: VecDeque::new(),
             wanted: Prompt::default(),
             record,
             queue: Queue::default(),
@@ -128,7 +145,9 @@ impl Agent {
             recovered: false,
             gave_up: false,
             aborted_early: false,
+            forced_tool: None,
             compacts_after_runs: true,
+            branch_level: None,
         }
     }
 
@@ -142,6 +161,18 @@ impl Agent {
     /// The prompt that the next request shall show (`host.md` 2.7.3).
     pub fn want_prompt(&mut self, prompt: Prompt) {
         self.wanted = prompt;
+    }
+
+    /// Models to be asked in this order when requests to the one in use fail
+    /// for good, each once (`task.md` TASK-SPAWN-13).
+    pub fn fall_back_on(&mut self, models: Vec<(Arc<ModelSpec>, ThinkingLevel)>) {
+        self.fallbacks = models.into();
+    }
+
+    /// Makes the first turn of the next run call this tool, where the model
+    /// can be made to: its request and the retries of it (`task.md` EXEC-8).
+    pub fn force_tool(&mut self, tool: Option<&str>) {
+        self.forced_tool = tool.map(str::to_owned);
     }
 
     /// The model in use.
@@ -164,6 +195,11 @@ impl Agent {
         matches!(self.phase, Phase::Idle)
     }
 
+    /// What it waits for, if it is not at work itself.
+    pub fn waiting(&self) -> Option<crate::phase::Waiting> {
+        self.phase.waiting()
+    }
+
     /// Whether results of the crew wait for a place.
     pub fn has_results(&self) -> bool {
         self.queue.has_results()
@@ -184,10 +220,7 @@ impl Agent {
     pub fn deadline(&self) -> Option<Time> {
         match &self.phase {
             Phase::Backoff(backoff) => Some(backoff.until),
-            Phase::Compacting(compacting) => match compacting.stage {
-                Stage::Waiting(until) => Some(until),
-                Stage::Planned | Stage::Asking { .. } => None,
-            },
+            Phase::Compacting(_) | Phase::Moving(_) => self.phase.summary_due(),
             Phase::Streaming(stream) => stream.resend_at,
             Phase::Idle | Phase::Boundary(_) | Phase::Tools(_) => None,
         }
@@ -255,6 +288,8 @@ impl Agent {
             Input::ToolEnded { run, outcome } => self.tool_ended(&mut step, run, outcome),
             Input::AppendFailed { entry, error } => self.append_failed(&mut step, &entry, error),
             Input::Compact { instructions } => self.compact(&mut step, instructions),
+            Input::Navigate { to, summary, label } => self.navigate(&mut step, to, summary, label),
+            Input::BranchRead { run, result } => self.branch_read(&mut step, run, result),
             Input::Abort => {
                 self.drop_manual(&mut step);
                 self.abort(&mut step);
@@ -306,12 +341,14 @@ impl Agent {
         match then {
             Then::Start(starting) => {
                 step.update(Update::TurnStart);
+                self.note_level(step);
                 self.patch_prompt(step);
                 self.add_status(step, status);
                 for queued in starting {
                     self.add(step, queued);
                 }
                 if std::mem::take(&mut self.aborted_early) {
+                    self.give_up_retries(step, "the retry was cancelled");
                     self.abort_unasked(step);
                     return;
                 }
@@ -423,7 +460,7 @@ impl Agent {
             messages: self.record.wire(),
             thinking: self.thinking,
             cache: self.settings.cache,
-            tool_choice: ToolChoice::Auto,
+            tool_choice: self.forced_tool.clone().map_or(ToolChoice::Auto, ToolChoice::Named),
             model,
         };
         step.out.push(Effect::StartModel { run, request });
@@ -438,6 +475,7 @@ impl Agent {
         results: Vec<SharedMessage>,
         end: TurnEnd,
     ) {
+        self.forced_tool = None;
         step.update(Update::TurnEnd { message, results });
         for held in std::mem::take(&mut self.held) {
             self.add(step, Queued::Typed(Message::Custom(held)));
@@ -493,6 +531,7 @@ impl Agent {
 
     fn settle(&mut self, step: &mut Step<'_>, end: RunEnd) {
         self.phase = Phase::Idle;
+        self.forced_tool = None;
         self.add_held(step);
         step.update(Update::AgentSettled { aborted: end == RunEnd::Aborted });
         self.rest(step, end);

@@ -19,7 +19,6 @@ use crate::tool::ToolDefinition;
 use read::{block_list, or_default};
 
 /// One message of a session.
-#[expect(clippy::large_enum_variant, reason = "shared behind `Arc`, see `SharedMessage`")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum Message {
@@ -241,6 +240,9 @@ pub struct ToolResultMessage {
     /// Whether the tool failed.
     #[serde(default, deserialize_with = "or_default")]
     pub is_error: bool,
+    /// What the tool itself spent at providers (`task.md` OBS-5).
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_default")]
+    pub usage: Option<Usage>,
     /// Absent when the tool did not run (`host.md` 3.3.10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -545,6 +547,12 @@ mod tests {
         round_trip(concat!(
             r#"{"role":"toolResult","toolCallId":"call_1","toolName":"bash","content":[{"type":"text","text":"hi\n"}],"#,
             r#""isError":false,"durationMs":59,"timestamp":1796046184069}"#
+        ));
+        // task.md OBS-5
+        round_trip(concat!(
+            r#"{"role":"toolResult","toolCallId":"c","toolName":"task","content":[],"isError":false,"#,
+            r#""usage":{"input":6,"output":7,"cacheRead":0,"cacheWrite":0,"totalTokens":13,"#,
+            r#""cost":{"input":0,"output":0.5,"cacheRead":0,"cacheWrite":0,"total":0.5}},"timestamp":1}"#
         ));
         round_trip(
             r#"{"role":"custom","customType":"crew-result","content":"{}","display":true,"timestamp":5}"#,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::Raw;
-use crate::message::Block;
+use crate::message::{Block, Usage};
 
 /// A tool offered to a model (`host.md` 2.7.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct ToolOutcome {
     pub is_error: bool,
     /// Asks that the run ends after this batch (`host.md` 3.3.12).
     pub terminate: bool,
+    /// What the tool itself spent at providers; none if nothing was reported
+    /// (`task.md` OBS-5).
+    pub usage: Option<Usage>,
 }
 
 impl ToolOutcome {
@@ -42,6 +45,7 @@ impl ToolOutcome {
             details: None,
             is_error: false,
             terminate: false,
+            usage: None,
         }
     }
 

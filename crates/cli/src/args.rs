@@ -218,6 +218,9 @@ pub(crate) enum SessionChoice {
     Memory,
     /// `--session`.
     Named(String),
+    /// A file whose own directory is gone, in the present one: what a person
+    /// chose when asked (`host.md` 2.3.3).
+    Here(std::path::PathBuf),
     /// `--continue`.
     Latest,
     /// `--session-id`.

@@ -18,7 +18,10 @@ use std::sync::Arc;
 
 use crew_base::definition::Warning;
 use crew_base::model::CacheRetention;
-use crew_engine::api::{CompactionSettings, QueueMode, RetrySettings, Settings as SessionSettings};
+use crew_engine::api::{
+    CompactionOverrides, CompactionSettings, CompactionSizes, QueueMode, RetrySettings,
+    Settings as SessionSettings,
+};
 use crew_model::auth::{AuthConfig, Credentials};
 use crew_model::catalog::Catalog;
 use crew_model::http::ProxyConfig;
@@ -31,6 +34,8 @@ use crew_store::{files, paths};
 use crate::args::Options;
 use crate::error::Error;
 use session::Start;
+
+use crew_runtime::DEPTH_VARIABLE;
 
 /// The environment as it was at the start.
 #[derive(Clone)]
@@ -45,9 +50,21 @@ impl Environment {
         Environment(Arc::new(std::env::vars_os().filter_map(text).collect()))
     }
 
+    /// An environment of these.
+    #[cfg(test)]
+    pub(crate) fn of(values: impl Iterator<Item = (String, String)>) -> Environment {
+        Environment(Arc::new(values.collect()))
+    }
+
     /// A variable's value unless unset or empty.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.0.get(name).filter(|value| !value.is_empty()).cloned()
+    }
+
+    /// How deep below another session of ours this program was started (C064);
+    /// what cannot be read counts as deep, so that nothing can end the count.
+    pub(crate) fn depth(&self) -> u32 {
+        self.get(DEPTH_VARIABLE).map_or(0, |depth| depth.trim().parse().unwrap_or(u32::MAX / 2))
     }
 
     /// Whether `PI_OFFLINE` is set (`host.md` 1.2.2).
@@ -58,6 +75,7 @@ impl Environment {
 }
 
 /// Where the program runs.
+#[derive(Clone)]
 pub(crate) struct Place {
     /// The environment.
     pub(crate) environment: Environment,
@@ -118,6 +136,42 @@ pub(crate) fn load(options: &Options) -> Result<Config, Error> {
     let start = session::choose(options, &place, folder, &mut warnings)?;
     let start_dir = std::mem::replace(&mut place.cwd, start.cwd.clone());
     let trust = decide_trust(options, &place, &user, &mut warnings)?;
+    let settings = Arc::new(settings(&place, trust, &mut warnings));
+    let catalog = Arc::new(catalog(&place, &mut warnings));
+    if place.has_agent_dir() {
+        create_auth_file(&place.agent_dir);
+    }
+    let credentials = Arc::new(credentials(&place, &catalog, &mut warnings));
+    Ok(Config { place, start_dir, settings, trust, catalog, credentials, start, warnings })
+}
+
+/// Reads the files of a run again: settings, models, keys, and what was decided
+/// about the project, unless the person `said` it (`host.md` 8.23). Keys that
+/// were given stay; the session stays the one that was chosen.
+pub(crate) fn reload(options: &Options, old: &Config, said: Option<bool>) -> Result<Config, Error> {
+    let place = old.place.clone();
+    let mut warnings = Vec::new();
+    let user_file = settings_path(&place.agent_dir);
+    let (user_files, _) = SettingsFiles::load(&user_file, None);
+    let (user, _) = user_files.settings();
+    let trust = match said {
+        Some(true) => Trust::Trusted,
+        Some(false) => Trust::Untrusted,
+        None => decide_trust(options, &place, &user, &mut warnings)?,
+    };
+    let settings = Arc::new(settings(&place, trust, &mut warnings));
+    let catalog = Arc::new(catalog(&place, &mut warnings));
+    let text = read_optional(&place.agent_dir.join("auth.json"), &mut warnings);
+    let found = old.credentials.reload(Arc::clone(&catalog), text.as_deref());
+    warnings.extend(found.iter().map(ToString::to_string));
+    let (credentials, start) = (Arc::clone(&old.credentials), old.start.clone());
+    let start_dir = old.start_dir.clone();
+    Ok(Config { place, start_dir, settings, trust, catalog, credentials, start, warnings })
+}
+
+/// The settings in force; those of the project only when it is trusted.
+fn settings(place: &Place, trust: Trust, warnings: &mut Vec<String>) -> Settings {
+    let user_file = settings_path(&place.agent_dir);
     let project_file = settings_path(&paths::project_dir(&place.cwd));
     let project_file = Some(project_file).filter(|path| trust.allows() && path.exists());
     let (files, found) = SettingsFiles::load(&user_file, project_file.as_deref());
@@ -127,13 +181,12 @@ pub(crate) fn load(options: &Options) -> Result<Config, Error> {
     if let Err(error) = compaction(&settings) {
         warnings.push(format!("{error}; no session is compacted unasked"));
     }
-    let catalog = Arc::new(catalog(&place, &mut warnings));
-    if place.has_agent_dir() {
-        create_auth_file(&place.agent_dir);
+    for (model, sizes) in compaction_overrides(&settings).models {
+        if let Err(error) = sizes {
+            warnings.push(format!("{error}; sessions with {model} are not compacted unasked"));
+        }
     }
-    let credentials = Arc::new(credentials(&place, &catalog, &mut warnings));
-    let settings = Arc::new(settings);
-    Ok(Config { place, start_dir, settings, trust, catalog, credentials, start, warnings })
+    settings
 }
 
 /// What the demo runs with: no file of the person, no key, nothing kept
@@ -307,9 +360,11 @@ pub(crate) fn session_settings(settings: &Settings, environment: &Environment) -
             resend_delay_ms_max: settings.retry.provider_max_retry_delay_ms,
         },
         compaction: compaction(settings).unwrap_or_else(|_| CompactionSettings {
-            enabled: false,
+            enabled: settings.compaction.enabled,
             ..CompactionSettings::default()
         }),
+        compaction_overrides: compaction_overrides(settings),
+        branch_reserve_tokens: settings.branch_summary_reserve_tokens,
         cache: if is_long { CacheRetention::Long } else { CacheRetention::Short },
         ..SessionSettings::default()
     }
@@ -326,9 +381,57 @@ fn compaction(settings: &Settings) -> Result<CompactionSettings, BadNumber> {
     })
 }
 
+/// Sizes that are no numbers are an error where they are used, those of a
+/// model only with that model (`host.md` 1.3.8).
+fn compaction_overrides(settings: &Settings) -> CompactionOverrides {
+    let settings = &settings.compaction;
+    let sizes = |model: &String| {
+        let (reserve_tokens, keep_recent_tokens) =
+            settings.tokens(model).map_err(|error| error.to_string())?;
+        Ok(CompactionSizes { reserve_tokens, keep_recent_tokens })
+    };
+    let bad = [&settings.reserve_tokens, &settings.keep_recent_tokens];
+    CompactionOverrides {
+        models: settings
+            .model_overrides
+            .keys()
+            .map(|model| (model.clone(), sizes(model)))
+            .collect(),
+        error: bad.into_iter().find_map(|size| size.as_ref().err()).map(ToString::to_string),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_a_model_win_over_the_ordinary_ones_and_bad_ones_are_errors() {
+        // host.md 1.3.8
+        let read = |text: &str| {
+            let world = tempfile::tempdir().unwrap();
+            let path = world.path().join("settings.json");
+            std::fs::write(&path, text).unwrap();
+            let (files, _) = SettingsFiles::load(&path, None);
+            let (settings, _) = files.settings();
+            compaction_overrides(&settings)
+        };
+        let sizes = |reserve_tokens, keep_recent_tokens| {
+            Ok(CompactionSizes { reserve_tokens, keep_recent_tokens })
+        };
+        let found = read(
+            r#"{"compaction":{"keepRecentTokens":7,"modelOverrides":{"p/m":{"reserveTokens":5},"p/bad":{"reserveTokens":-1}}}}"#,
+        );
+        assert_eq!(found.error, None);
+        assert_eq!(found.models["p/m"], sizes(5, 7));
+        let error = found.models["p/bad"].as_ref().unwrap_err();
+        assert!(error.contains("compaction.modelOverrides.p/bad.reserveTokens"), "{error}");
+        let found = read(
+            r#"{"compaction":{"reserveTokens":"x","modelOverrides":{"p/m":{"reserveTokens":5}}}}"#,
+        );
+        assert!(found.error.is_some_and(|error| error.contains("reserveTokens")));
+        assert_eq!(found.models["p/m"], sizes(5, 20_000));
+    }
 
     fn environment(values: &[(&str, &str)]) -> Environment {
         let pairs = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

@@ -36,7 +36,7 @@ pub(crate) fn run(options: &DemoOptions) -> Result<ExitCode, Error> {
         prompt: PromptWish { no_context_files: true, no_skills: true, ..PromptWish::default() },
         ..Options::default()
     };
-    let wired = wiring::wire(&config, &wishes, &mut Vec::new())?;
+    let wired = wiring::wire(&config, &wishes, wiring::Person::Absent, &mut Vec::new())?;
     let product = Product::new();
     let environment = &config.place.environment;
     let plain =

@@ -38,8 +38,6 @@ pub(crate) enum Error {
     SessionElsewhere { path: PathBuf, cwd: String },
     #[error("the session {} works in {}, which is no longer there", path.display(), cwd.display())]
     SessionFolderGone { path: PathBuf, cwd: PathBuf, here: PathBuf },
-    #[error("a session that exists cannot be named here yet")]
-    NameOfOldSession,
     #[error("cannot read {}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("cannot attach {}: {reason}", path.display())]
@@ -151,7 +149,6 @@ impl Error {
             | Error::NoSuchSession(_)
             | Error::SessionElsewhere { .. }
             | Error::SessionFolderGone { .. }
-            | Error::NameOfOldSession
             | Error::File { .. }
             | Error::Image { .. }
             | Error::Input(_)
@@ -197,7 +194,6 @@ impl Error {
                     here.display()
                 )];
             }
-            Error::NameOfOldSession => &["--name goes with a new session"],
             Error::Open(_) => {
                 &["nothing was changed; start without --session or -c for a new session"]
             }
@@ -232,6 +228,8 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
         Refusal::Busy => "the session is busy".to_owned(),
         Refusal::NoModel => "there is no model that can be used".to_owned(),
         Refusal::OpenFailed(reason) => reason.clone(),
+        Refusal::MoveCancelled => "the move in the tree was cancelled".to_owned(),
+        Refusal::MoveFailed(reason) => reason.clone(),
         Refusal::Subagent(refusal) => refusal.to_string(),
         Refusal::Ending => "the program is ending".to_owned(),
     }

@@ -15,6 +15,7 @@ use crew_store::paths::project_dir;
 use crew_store::prompts::{self, Template};
 use crew_store::resources::Sources;
 use crew_store::skills::{self, Skill};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::args::{Options, UsageError};
 use crate::config::Config;
@@ -22,10 +23,21 @@ use crate::error::Error;
 use crate::output;
 use crate::wiring::Wired;
 
+/// How long a silent input is waited for when there is a prompt without it.
+const SILENCE_SECONDS_MAX: i64 = 3;
+
 /// The whole of a piped standard input, trimmed; `None` when it is a terminal
-/// or holds nothing (`host.md` 6.1.5).
-pub(crate) fn piped(is_terminal: bool) -> Result<Option<String>, Error> {
+/// or holds nothing (`host.md` 6.1.5). An input that was left open by whoever
+/// started the program, and stays silent, holds up no prompt that was given.
+pub(crate) fn piped(is_terminal: bool, has_prompt: bool) -> Result<Option<String>, Error> {
     if is_terminal {
+        return Ok(None);
+    }
+    if has_prompt && is_silent() {
+        output::warning(&format!(
+            "standard input was silent for {SILENCE_SECONDS_MAX} s and is not read; close it, or \
+             take it from /dev/null, to start at once"
+        ));
         return Ok(None);
     }
     let mut bytes = Vec::new();
@@ -37,6 +49,20 @@ pub(crate) fn piped(is_terminal: bool) -> Result<Option<String>, Error> {
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// Whether nothing comes and no end either; an input that cannot be watched is
+/// read.
+fn is_silent() -> bool {
+    let stdin = io::stdin();
+    let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
+    let patience = Timespec { tv_sec: SILENCE_SECONDS_MAX, tv_nsec: 0 };
+    loop {
+        match rustix::event::poll(&mut watched, Some(&patience)) {
+            Err(rustix::io::Errno::INTR) => {}
+            ready => return ready == Ok(0),
+        }
+    }
 }
 
 /// All prompts of the run in order (`host.md` 6.1.6).

@@ -52,9 +52,12 @@ impl Face for Json {
             Notice::Opened { header, .. } => Some(wire::header(header)),
             Notice::Update(Update::Session { update, .. }) => self.wire.session(update),
             Notice::Update(Update::Crew(update)) => Some(wire::crew(update)),
+            Notice::Update(Update::Task(update)) => Some(format!("{}\n", update.json())),
             Notice::Update(
                 Update::Answered { .. } | Update::RunFailed { .. } | Update::AtRest(_),
             )
+            | Notice::Question(_)
+            | Notice::QuestionOver(_)
             | Notice::Warning(_) => None,
         };
         line.map_or(Ok(()), |line| self.product.write(&line))

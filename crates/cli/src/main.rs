@@ -11,6 +11,7 @@ mod demo;
 mod drive;
 mod error;
 mod export;
+mod herdr;
 mod input;
 mod json;
 mod list;

@@ -33,10 +33,11 @@ pub(crate) fn drive(options: &Options, face: &mut dyn Face) -> Result<Outcome, E
     }
     let mut config = config::load(options)?;
     let mut warnings = std::mem::take(&mut config.warnings);
-    let wired = wiring::wire(&config, options, &mut warnings);
+    let wired = wiring::wire(&config, options, wiring::Person::Absent, &mut warnings);
     warnings.iter().for_each(|warning| output::warning(warning));
     let wired = wired?;
-    let piped = input::piped(stdin_is_terminal)?;
+    let has_prompt = !options.messages.is_empty() || !options.files.is_empty();
+    let piped = input::piped(stdin_is_terminal, has_prompt)?;
     let runtime = wiring::runtime()?;
     let outcome = runtime.block_on(async {
         let prompts = input::messages(options, &config, piped, &wired).await?;

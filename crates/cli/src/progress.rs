@@ -4,6 +4,7 @@
 
 use crew_base::text::{excerpt, sanitise_inline};
 use crew_crew::activity::target;
+use crew_engine::api::task::Update as TaskUpdate;
 use crew_engine::api::{CrewUpdate, SessionUpdate, Update, UpdateKind};
 use crew_runtime::Notice;
 
@@ -35,8 +36,9 @@ impl Progress {
                 let model = model.unwrap_or_else(|| "no model".to_owned());
                 self.note(&format!("session {session}, {model}, thinking {}", thinking.word()));
             }
-            Notice::Opened { .. } => {}
+            Notice::Opened { .. } | Notice::Question(_) | Notice::QuestionOver(_) => {}
             Notice::Update(Update::Crew(update)) => self.crew(update),
+            Notice::Update(Update::Task(update)) => self.task(update),
             Notice::Update(Update::Session { update, .. }) if self.tools => self.session(update),
             Notice::Update(
                 Update::Session { .. }
@@ -93,6 +95,14 @@ impl Progress {
         self.note(&text);
     }
 
+    /// A child of a `task` call began or ended.
+    fn task(&self, update: &TaskUpdate) {
+        if self.crew {
+            let (id, agent, phase) = (&update.id, &update.agent, update.phase.word());
+            self.note(&format!("{id} ({agent}) {phase}"));
+        }
+    }
+
     fn session(&self, update: &SessionUpdate) {
         match update {
             SessionUpdate::ToolStart { name, arguments, .. } => {
@@ -121,6 +131,8 @@ impl Progress {
             | SessionUpdate::SummaryRetryScheduled { .. }
             | SessionUpdate::SummaryRetryStart { .. }
             | SessionUpdate::SummaryRetryFinished
+            | SessionUpdate::BranchSummaryStart
+            | SessionUpdate::MoveEnd(_)
             | SessionUpdate::ThinkingLevelChanged(_)
             | SessionUpdate::SessionInfoChanged(_)
             | SessionUpdate::EntryAppended(_) => {}

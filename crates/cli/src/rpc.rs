@@ -8,6 +8,7 @@
 //! loop, `rpc::wire` for the events, which the JSON face shares.
 
 mod act;
+mod dialog;
 #[cfg(test)]
 mod docs;
 mod face;
@@ -39,7 +40,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode, Error> {
     if !options.messages.is_empty() {
         warnings.push("prompts of the command line are not used in RPC mode".to_owned());
     }
-    let wired = wiring::wire(&config, &options, &mut warnings);
+    let wired = wiring::wire(&config, &options, wiring::Person::Present, &mut warnings);
     warnings.iter().for_each(|warning| crate::output::warning(warning));
     let wired = wired?;
     let runtime = wiring::runtime()?;

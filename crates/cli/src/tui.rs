@@ -7,18 +7,23 @@
 //! every way out (TERM-27). Read `tui::terminal` for the device, `tui::face`
 //! for the loop, `tui::serve` for requests, `tui::moves` for other sessions.
 
+mod asks;
 mod clipboard;
+mod export;
 mod face;
 mod facts;
 mod files;
 mod moves;
 mod news;
 mod outside;
+mod paste;
+mod preview;
+mod reload;
+mod send;
 mod serve;
 mod sessions;
 mod start;
 mod terminal;
-mod tree;
 
 use std::process::ExitCode;
 

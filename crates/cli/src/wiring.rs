@@ -13,19 +13,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crew_base::id::SessionId;
 use crew_base::json::Raw;
 use crew_base::limits::SHUTDOWN_GRACE_MS;
-use crew_base::tool::{ToolDefinition, ToolOutcome};
+use crew_base::tool::ToolOutcome;
 use crew_engine::{Engine, EngineConfig, Source};
 use crew_model::http::{Attribution, Http, HttpConfig, StreamOptions};
 use crew_model::provider::Provider;
 use crew_model::wire::EncodeOptions;
-use crew_runtime::{Handle, Parts, SessionPlace, Updates, Workspace, WorkspaceConfig};
+use crew_runtime::{
+    Handle, ModelWish, Parts, Renewed, SessionPlace, TaskOutput, Updates, Workspace,
+    WorkspaceConfig,
+};
 use crew_store::bundled;
-use crew_tools::{Host, HostConfig, ShellConfig, Tool, ToolContext, ToolFuture, Toolbox};
-use serde_json::Value;
+use crew_tools::{Host, HostConfig, ShellConfig, ToolContext, Toolbox};
 use tokio::runtime::Runtime;
 
 use crate::args::Options;
-use crate::config::{Config, models, proxies, session_settings};
+use crate::config::{Config, Environment, models, proxies, session_settings};
 use crate::error::Error;
 
 /// Threads that drive sessions; the rest of the work waits on others.
@@ -34,6 +36,16 @@ const WORKERS_MAX: usize = 4;
 const BLOCKING_THREADS_MAX: usize = 64;
 /// Limit for setting up a connection.
 const CONNECT_TIMEOUT_MS: u64 = 30_000;
+
+/// Whether somebody answers questions while the program runs (`task.md`
+/// OBS-3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Person {
+    /// The face shows questions and takes answers.
+    Present,
+    /// Nobody does.
+    Absent,
+}
 
 /// Everything that is ready to run.
 pub(crate) struct Wired {
@@ -54,6 +66,7 @@ pub(crate) struct Wired {
 pub(crate) fn wire(
     config: &Config,
     options: &Options,
+    person: Person,
     warnings: &mut Vec<String>,
 ) -> Result<Wired, Error> {
     let (place, settings) = (&config.place, &config.settings);
@@ -69,32 +82,18 @@ pub(crate) fn wire(
         tmp: std::env::temp_dir(),
         guard: Some(crew_runtime::guard::start()),
     });
-    let offline = options.offline || place.environment.is_offline();
-    let toolbox = Arc::new(toolbox(offline));
+    let toolbox = Arc::new(Toolbox::with_images(settings.images_auto_resize));
     let mut engine = Engine::new(
         seed(),
         EngineConfig {
             settings: session_settings(settings, &place.environment),
             home: place.home.as_ref().map(|home| home.to_string_lossy().into_owned()),
+            depth: place.environment.depth(),
         },
     );
-    let bound = settings.crew.max_concurrent_requests;
-    engine.bound_requests(bound.map(|bound| usize::try_from(bound).unwrap_or(usize::MAX)));
+    engine.bound_requests(requests_max(config));
     let fresh = engine.fresh_session_id(crew_runtime::clock::now());
-    let workspace = Workspace::new(WorkspaceConfig {
-        cwd: place.cwd.clone(),
-        home: place.home.clone(),
-        agent_dir: place.agent_dir.clone(),
-        trust: config.trust,
-        settings: Arc::clone(settings),
-        catalog: Arc::clone(&config.catalog),
-        credentials: Arc::clone(&config.credentials),
-        toolbox: Arc::clone(&toolbox),
-        sessions: config.start.place.clone(),
-        model: wish,
-        tools: options.tools.clone(),
-        prompt: options.prompt.clone(),
-    });
+    let workspace = workspace(config, options, wish, person, Arc::clone(&toolbox));
     let parts = Parts {
         engine,
         model: Arc::new(provider(config)),
@@ -109,6 +108,59 @@ pub(crate) fn wire(
         cwd: config.start_dir.clone(),
         home: place.home.clone(),
         parts,
+    })
+}
+
+/// What a running host works with after its files were read again
+/// (`host.md` 8.23).
+pub(crate) fn renewed(
+    config: &Config,
+    options: &Options,
+    person: Person,
+) -> Result<Renewed, Error> {
+    let settings = &config.settings;
+    let enabled = settings.enabled_models.as_deref();
+    let wish = models::wish(options, enabled, &config.catalog, &config.credentials)?;
+    let toolbox = Arc::new(Toolbox::with_images(settings.images_auto_resize));
+    Ok(Renewed {
+        model: Arc::new(provider(config)),
+        workspace: Arc::new(workspace(config, options, wish, person, toolbox)),
+        settings: session_settings(settings, &config.place.environment),
+        requests_max: requests_max(config),
+    })
+}
+
+fn requests_max(config: &Config) -> Option<usize> {
+    let bound = config.settings.crew.max_concurrent_requests;
+    bound.map(|bound| usize::try_from(bound).unwrap_or(usize::MAX))
+}
+
+fn workspace(
+    config: &Config,
+    options: &Options,
+    wish: ModelWish,
+    person: Person,
+    toolbox: Arc<Toolbox>,
+) -> Workspace {
+    let place = &config.place;
+    Workspace::new(WorkspaceConfig {
+        cwd: place.cwd.clone(),
+        home: place.home.clone(),
+        agent_dir: place.agent_dir.clone(),
+        trust: config.trust,
+        settings: Arc::clone(&config.settings),
+        catalog: Arc::clone(&config.catalog),
+        credentials: Arc::clone(&config.credentials),
+        toolbox,
+        sessions: config.start.place.clone(),
+        model: wish,
+        tools: options.tools.clone(),
+        prompt: options.prompt.clone(),
+        tmp: std::env::temp_dir(),
+        command_env: command_env(options.offline || place.environment.is_offline()),
+        can_ask: person == Person::Present,
+        task_output: task_output(&place.environment),
+        depth: place.environment.depth(),
     })
 }
 
@@ -139,6 +191,7 @@ impl Wired {
             session: self.session.clone(),
             env: Vec::new(),
             shell: ShellConfig::default(),
+            results: Vec::new(),
             images: true,
             cancel: Default::default(),
             progress: Arc::new(|_| {}),
@@ -190,42 +243,24 @@ fn provider(config: &Config) -> Provider {
     )
 }
 
-/// The built-in tools; commands carry the markers of the process
-/// (`host.md` 1.2.5, 1.2.2).
-fn toolbox(offline: bool) -> Toolbox {
-    let builtin = Toolbox::builtin();
-    let mut markers = vec![
-        ("AI_AGENT".to_owned(), "crew".to_owned()),
-        ("CREW_CODING_AGENT".to_owned(), "true".to_owned()),
-    ];
-    if offline {
-        markers.push(("PI_OFFLINE".to_owned(), "1".to_owned()));
-    }
-    let markers: Arc<[(String, String)]> = markers.into();
-    let names = builtin.names();
-    let marked = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
-        Arc::new(Marked { tool: Arc::clone(tool), markers: Arc::clone(&markers) })
+/// Limits of the output that `task` returns: positive numbers of the
+/// environment (`task.md` 1.6).
+fn task_output(environment: &Environment) -> TaskOutput {
+    let number = |name: &str| {
+        let value: usize = environment.get(name)?.trim().parse().ok()?;
+        (value > 0).then_some(value)
     };
-    Toolbox::new(names.iter().filter_map(|name| builtin.get(name)).map(marked).collect())
+    TaskOutput {
+        bytes_max: number("CREW_TASK_OUTPUT_BYTES"),
+        lines_max: number("CREW_TASK_OUTPUT_LINES"),
+    }
 }
 
-/// A tool whose commands inherit the process markers.
-struct Marked {
-    tool: Arc<dyn Tool>,
-    markers: Arc<[(String, String)]>,
-}
-
-impl Tool for Marked {
-    fn definition(&self) -> &ToolDefinition {
-        self.tool.definition()
+/// Variables that all commands carry (`host.md` 1.2.5, 1.2.2).
+fn command_env(offline: bool) -> Vec<(String, String)> {
+    let mut markers = vec![("AI_AGENT", "crew"), ("CREW_CODING_AGENT", "true")];
+    if offline {
+        markers.push(("PI_OFFLINE", "1"));
     }
-
-    fn repair(&self, arguments: Value) -> Value {
-        self.tool.repair(arguments)
-    }
-
-    fn run(&self, mut context: ToolContext, arguments: Value) -> ToolFuture {
-        context.env.extend(self.markers.iter().cloned());
-        self.tool.run(context, arguments)
-    }
+    markers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

@@ -242,3 +242,67 @@ fn the_next_prompt_does_not_wait_for_the_crew() {
     gate.open();
     running.wait().is(0, "seen 1\n");
 }
+
+// crew.md 21 row 56, MOD-6, MOD-8, MOD-9: a key that is only in memory reaches
+// the child of that provider, that of another provider does not, and no list of
+// models is asked for.
+#[test]
+fn a_child_gets_the_key_of_its_own_provider_and_no_other() {
+    let world = World::new(|request| match request.is_child() {
+        true => Reply::report("done"),
+        false => owner(&["kid-a"], request),
+    });
+    std::fs::create_dir_all(world.agent().join("agents")).unwrap();
+    world.agent_file(
+        "agents/worker.md",
+        "---\nname: worker\ndescription: works\nmodel: local/m2\n---\nWork.\n",
+    );
+    world.agent_file("auth.json", r#"{"openai":{"type":"api_key","key":"sk-of-another"}}"#);
+    world.print(&["--api-key", "sk-in-memory", "go"]).is(0, "seen 1\n");
+    let requests = world.server.requests();
+    let children: Vec<_> = requests.iter().filter(|request| request.is_child()).collect();
+    assert_eq!(children.len(), 1);
+    assert_eq!(children[0].body["model"], "m2");
+    for request in &requests {
+        assert!(request.headers.contains("sk-in-memory"), "{}", request.headers);
+        assert!(!request.headers.contains("sk-of-another"), "{}", request.headers);
+        assert!(request.headers.starts_with("POST /v1/messages "), "{}", request.headers);
+    }
+}
+
+/// Runs a program of ours in a command: the text of its prompt.
+fn nested(prompt: &str) -> Reply {
+    let crew = env!("CARGO_BIN_EXE_crew");
+    let command = format!("{crew} --model local/m1 --no-session -p {prompt}");
+    Reply::call("bash", json!({"command": command}))
+}
+
+// C064: depth is counted across processes too. An owner starts a child, whose
+// command starts an owner, which must not start another crew.
+#[test]
+fn a_crew_started_by_a_command_of_a_child_cannot_delegate() {
+    let check = |settings: &str, may: bool| {
+        let world = World::new(|request| {
+            let text = request.all_text();
+            match (request.is_child(), request.has_results()) {
+                (true, false) => nested("innermost"),
+                (true, true) => Reply::report("done"),
+                (false, _) if text.contains("innermost") => Reply::text("end"),
+                (false, _) => owner(&["kid-a"], request),
+            }
+        });
+        if !settings.is_empty() {
+            world.agent_file("settings.json", settings);
+        }
+        world.print(&["go"]).is(0, "seen 1\n");
+        let requests = world.server.owner_requests();
+        let inner = requests.iter().find(|request| request.all_text().contains("innermost"));
+        let tools = inner.unwrap().tools();
+        let has = |name: &str| tools.iter().any(|tool| tool == name);
+        assert_eq!((has("crew_spawn"), has("task"), has("bash")), (may, may, true), "{tools:?}");
+        let outer = requests[0].tools();
+        assert!(outer.iter().any(|tool| tool == "crew_spawn"), "{outer:?}");
+    };
+    check("", false);
+    check(r#"{"crew":{"task":{"maxRecursionDepth":3}}}"#, true);
+}

@@ -18,6 +18,7 @@ use crew_store::definitions::{self, Folders};
 use crew_store::prompts;
 use crew_store::resources::{Origin, Sources};
 use crew_store::settings::file::SettingsFiles;
+use crew_store::settings::task::TaskSettings;
 use crew_store::settings::typed::Settings;
 use crew_store::skills;
 use crew_store::trust::TrustStore;
@@ -30,7 +31,10 @@ const DOCUMENTS: [(&str, &str); 4] = [
     ("sessions.md", include_str!("../../../docs/sessions.md")),
     ("README.md", include_str!("../../../README.md")),
 ];
-const SETTINGS_READER: &str = include_str!("../../store/src/settings/typed.rs");
+const SETTINGS_READERS: [&str; 2] = [
+    include_str!("../../store/src/settings/typed.rs"),
+    include_str!("../../store/src/settings/task.rs"),
+];
 
 /// A block of code: its language, the file it would be, and its text.
 struct Example {
@@ -85,7 +89,12 @@ impl World {
         let (files, mut warnings) = SettingsFiles::load(&self.agent.join("settings.json"), None);
         let (settings, found) = files.settings();
         warnings.extend(found);
+        warnings.extend(files.task().1);
         (settings, warnings)
+    }
+
+    fn task_settings(&self) -> TaskSettings {
+        SettingsFiles::load(&self.agent.join("settings.json"), None).0.task().0
     }
 
     fn definitions(&self) -> definitions::Found {
@@ -248,9 +257,12 @@ fn the_defaults_in_the_tables_are_those_in_force() {
         merge(&mut file, nested(key, default));
         assert!(file.pointer(&pointer).is_some(), "{key}");
     }
-    let (mut written, warnings) = World::new("settings.json", &file.to_string()).settings();
+    let world = World::new("settings.json", &file.to_string());
+    let (mut written, warnings) = world.settings();
     assert_eq!(warnings, []);
-    let (empty, _) = World::new("settings.json", "{}").settings();
+    let bare = World::new("settings.json", "{}");
+    let (empty, _) = bare.settings();
+    assert_eq!(world.task_settings(), bare.task_settings());
     // `None` is the level `medium` (`host.md` 1.7.2).
     assert_eq!(written.default_thinking_level.take().unwrap().word(), "medium");
     written.crew.value.clear();
@@ -270,7 +282,7 @@ fn merge(into: &mut Value, from: Value) {
 
 #[test]
 fn every_setting_that_is_read_is_in_the_document() {
-    let code: String = SETTINGS_READER.split_whitespace().collect();
+    let code: String = SETTINGS_READERS.concat().split_whitespace().collect();
     let calls = [
         "r.text(\"",
         "r.texts(\"",

@@ -195,7 +195,7 @@ fn templates_and_skills_are_expanded() {
 
 #[test]
 fn tool_options_choose_what_is_offered() {
-    // host.md 6.2.2
+    // host.md 6.2.2, task.md DISP-1
     let check = |args: &[&str], expected: &[&str]| {
         let world = World::new(|_| Reply::text("ok"));
         world.print(&[args, &["x"]].concat()).is(0, "ok\n");
@@ -203,11 +203,12 @@ fn tool_options_choose_what_is_offered() {
         tools.retain(|tool| !tool.starts_with("crew_"));
         assert_eq!(tools, expected, "{args:?}");
     };
-    check(&[], &["read", "bash", "edit", "write"]);
+    check(&[], &["read", "bash", "edit", "write", "task"]);
     check(&["-t", "read,ls"], &["read", "ls"]);
-    check(&["-t", "-bash"], &["read", "edit", "write"]);
-    check(&["-xt", "bash,edit"], &["read", "write"]);
-    check(&["-nbt"], &[]);
+    check(&["-t", "ta*"], &["task"]);
+    check(&["-t", "-bash"], &["read", "edit", "write", "task"]);
+    check(&["-xt", "bash,edit,task"], &["read", "write"]);
+    check(&["-nbt"], &["task"]);
 }
 
 #[test]
@@ -278,4 +279,15 @@ fn a_session_is_written_as_a_page_and_a_missing_one_is_named() {
     let run = world.finish(&mut world.command(&["--export", "./nothing.jsonl"]));
     assert_eq!(run.code, Some(1));
     assert!(run.err.contains("nothing.jsonl"), "{}", run.err);
+}
+
+#[test]
+fn an_input_that_is_left_open_and_silent_holds_up_no_prompt() {
+    // host.md 6.1.5, of whoever starts the program without closing it
+    let world = World::new(|request| Reply::text(&request.tail()));
+    let mut command = world.command(&["--model", "local/m1", "-p", "MESSAGE"]);
+    command.stdin(Stdio::piped());
+    let run = world.finish(&mut command);
+    run.is(0, "MESSAGE\n");
+    run.tells(&["standard input was silent"]);
 }

@@ -8,17 +8,8 @@ use std::time::Duration;
 
 use common::server::{Gate, Reply, Request};
 use common::{World, until};
-use pty::Terminal;
+use pty::{Terminal, spawns};
 use serde_json::json;
-
-fn spawns(count: usize) -> Reply {
-    (0..count).fold(Reply::default(), |reply, number| {
-        let task =
-            json!({"goal": format!("goal {number}"), "context": [], "instructions": ["look"]});
-        let brief = format!("Part {number}");
-        reply.and_call("crew_spawn", json!({"subagent": "scout", "brief": brief, "task": task}))
-    })
-}
 
 /// An owner that spawns three, then says so; children answer behind a gate.
 fn crew_of_three(gate: &Gate) -> impl Fn(&Request) -> Reply + Send + Sync + use<> {

@@ -199,6 +199,14 @@ impl Crew {
         queued + self.handed.iter().filter(|delivery| delivery.owner == *owner).count()
     }
 
+    /// Results among these; aborts enter no request (`terminal.md` TERM-61).
+    pub fn results_waiting(&self, owner: &SessionId) -> usize {
+        let is_result = |delivery: &&Delivery| matches!(delivery.payload, Payload::Result { .. });
+        let queued = self.queues.get(owner).into_iter().flatten();
+        let handed = self.handed.iter().filter(|delivery| delivery.owner == *owner);
+        queued.chain(handed).filter(is_result).count()
+    }
+
     /// Whether nothing is in flight and nothing on its way to the attached
     /// owner (`product.md` P-6). What its record refused is not on its way:
     /// waiting for it would never end.

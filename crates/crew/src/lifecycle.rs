@@ -97,6 +97,7 @@ impl Crew {
             model: None,
             usage: Usage::default(),
             activity: Activity::default(),
+            settled: None,
             is_open: false,
             assignment: Some(task.prompt()),
             cycle: Cycle::default(),
@@ -131,9 +132,21 @@ impl Crew {
         let Some(at) = self.at(session) else { return };
         let subagent = &mut self.subagents[at];
         subagent.cycle.message(message);
-        if let Message::Assistant(answer) = message {
-            subagent.usage.add(&answer.usage);
-            subagent.model = Some(format!("{}/{}", answer.provider, answer.model));
+        match message {
+            Message::Assistant(answer) => {
+                subagent.usage.add(&answer.usage);
+                subagent.model = Some(format!("{}/{}", answer.provider, answer.model));
+            }
+            // What its `task` children cost (`task.md` OBS-5).
+            Message::ToolResult(result) => {
+                result.usage.iter().for_each(|usage| subagent.usage.add(usage));
+            }
+            Message::System(_)
+            | Message::User(_)
+            | Message::BashExecution(_)
+            | Message::Custom(_)
+            | Message::BranchSummary(_)
+            | Message::CompactionSummary(_) => {}
         }
     }
 
@@ -360,6 +373,7 @@ impl Crew {
         let subagent = &mut self.subagents[at];
         subagent.worked_ms = subagent.worked_ms(now);
         subagent.status = status;
+        subagent.settled = Some(text.clone());
         let usage = subagent.usage.clone();
         self.tell(at, UpdateKind::Settled { text, usage });
     }

@@ -85,6 +85,8 @@ pub struct Subagent {
     pub usage: Usage,
     /// What its tools did.
     pub activity: Activity,
+    /// What its last cycle ended with: its report, or what it needs.
+    pub settled: Option<String>,
     pub(crate) is_open: bool,
     pub(crate) assignment: Option<String>,
     pub(crate) cycle: Cycle,
@@ -93,6 +95,11 @@ pub struct Subagent {
 }
 
 impl Subagent {
+    /// The last text it wrote in its cycle, if any.
+    pub fn last_text(&self) -> Option<&str> {
+        self.cycle.facts().last_text.as_deref()
+    }
+
     /// Working time: finished cycles and the running one (LIFE-13).
     pub fn worked_ms(&self, now: Time) -> u64 {
         let running = if self.status == Status::Running { now.since(self.cycle_began) } else { 0 };

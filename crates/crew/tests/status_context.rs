@@ -54,6 +54,33 @@ fn nothing_open_is_said_once_and_only_if_something_was() {
     assert_eq!(snapshots(&play).len(), count);
 }
 
+// Row 78, CTX-14, CTX-24 to CTX-28: the record is the list that requests are
+// made from, so what was recorded at the end of a turn stands at one place in
+// every later request, of this run and of those after it.
+#[test]
+fn a_snapshot_stands_at_its_recorded_place_in_every_later_request() {
+    let mut play = Play::default();
+    play.spawn("A", &["a"]);
+    let first = play.asked(&a());
+    let places = |asked: &[String]| -> Vec<usize> {
+        let is_status = |line: &&String| line.starts_with("crew-status");
+        let all = asked.iter().enumerate();
+        all.filter(|(_, line)| is_status(line)).map(|(at, _)| at).collect()
+    };
+    assert_eq!(places(&first), [first.len() - 1]);
+    play.say(&a(), "spawned");
+    requests(&mut play, 3);
+    let later = play.asked(&a());
+    assert_eq!(later[..first.len()], first, "what was sent is never changed");
+    assert_eq!(places(&later), places(&first));
+    assert_eq!(snapshots(&play).len(), 1);
+    // In the record it stands where it stands in the requests: behind all results.
+    let written = play.written(&a());
+    let status = written.iter().position(|line| line.contains("crew-status")).unwrap();
+    assert_eq!(written.iter().filter(|line| line.contains("crew-status")).count(), 1);
+    assert!(written[status - 1].contains("call-"), "{written:?}");
+}
+
 // CTX-8: several changes between two boundaries give the final state.
 #[test]
 fn changes_between_two_boundaries_give_one_snapshot() {

@@ -142,6 +142,32 @@ fn a_running_subagent_can_be_neither_answered_nor_closed() {
     assert_eq!(play.statuses("A"), ["completed"]);
 }
 
+// Row 3, LIFE-8, ISO-11: whichever is taken first decides, and there is never a
+// second cycle beside the first.
+#[test]
+fn a_response_and_a_settlement_at_one_moment_take_effect_one_after_the_other() {
+    let check = |settles_first: bool| {
+        let mut play = Play::default();
+        let child = play.spawn("A", &["b"]).remove(0);
+        let before = play.requests(&child.session).len();
+        let respond = json!({"subagent_id": child.id, "message": "m"});
+        if settles_first {
+            play.report(&child, "R");
+            play.call(&a(), &[("crew_respond", respond)]);
+            assert_eq!(play.requests(&child.session).len(), before + 1);
+            assert_eq!(play.statuses("A"), ["running"]);
+        } else {
+            assert!(error(&mut play, "crew_respond", respond).contains("running"));
+            play.report(&child, "R");
+            assert_eq!(play.requests(&child.session).len(), before);
+            assert_eq!(play.statuses("A"), ["completed"]);
+        }
+        assert_eq!(play.customs("A", "crew-result").len(), 1);
+    };
+    check(true);
+    check(false);
+}
+
 // TOOL-26 in its order, row 48.
 #[test]
 fn a_response_is_checked_message_first_then_id_then_owner() {

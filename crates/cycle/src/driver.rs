@@ -143,6 +143,9 @@ pub struct Driver<C> {
     notice_sent: bool,
     invalidations: u32,
     is_stale: bool,
+    /// Nothing was pending when the hand-in was accepted: cancelling the calls
+    /// beside it, a `wait` for instance, brings nothing back (BARRIER-1).
+    was_free: bool,
     refusals: u32,
     /// Calls of the completion tool that were judged in this turn.
     judged: BTreeSet<CallId>,
@@ -221,6 +224,7 @@ impl<C: Contract> Driver<C> {
             notice_sent: false,
             invalidations: 0,
             is_stale: false,
+            was_free: false,
             refusals: 0,
             judged: BTreeSet::new(),
             owes_check: false,
@@ -351,6 +355,7 @@ impl<C: Contract> Driver<C> {
 
     fn invalidate(&mut self) {
         self.contract.invalidate();
+        self.was_free = false;
         self.invalidations += 1;
         self.is_stale = true;
         self.ladder.enter();
@@ -376,10 +381,33 @@ impl<C: Contract> Driver<C> {
     /// any more stays good (EXEC-23); the order of kinds is that of EXEC-19.
     pub fn abort(&mut self, kind: AbortKind, reason: String) {
         let is_signal = matches!(kind, AbortKind::Caller | AbortKind::Shutdown);
-        if self.has_ended() || is_signal && self.is_committed() {
+        if self.has_ended() {
             return;
         }
-        self.set_ending(Ending::Abort(kind, reason));
+        if is_signal && self.is_committed() {
+            self.end_committed();
+        } else {
+            self.set_ending(Ending::Abort(kind, reason));
+        }
+    }
+
+    /// Ends what still runs behind a good hand-in: its turn, or one about
+    /// pending work. An attempt that failed meanwhile does not count; it would
+    /// have been made again.
+    fn end_committed(&mut self) {
+        match self.phase {
+            Phase::Running { .. } if self.stopping => {}
+            Phase::Running { .. } => {
+                self.last = None;
+                self.stop_turn();
+            }
+            Phase::New
+            | Phase::Dropped { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Recovering { .. }
+            | Phase::Settling => self.end(),
+            Phase::Ended => {}
+        }
     }
 
     /// Whether an accepted hand-in needs nothing but the turn's end.
@@ -389,7 +417,7 @@ impl<C: Contract> Driver<C> {
 
     /// Whether pending jobs hold the end back.
     fn holds_back(&self) -> bool {
-        C::TERMS.has_barrier && self.jobs.is_pending()
+        C::TERMS.has_barrier && !self.was_free && self.jobs.is_pending()
     }
 
     fn set_ending(&mut self, new: Ending) {

@@ -6,6 +6,7 @@ mod pending;
 #[path = "support/child.rs"]
 mod support;
 
+use crew_base::id::RunId;
 use crew_base::json::{Raw, from_text};
 use crew_base::message::{Message, ToolCall};
 use crew_base::session::RunEnd;
@@ -13,7 +14,7 @@ use crew_base::time::Time;
 use crew_cycle::schema::OutputSchema;
 use crew_cycle::yielded::Yields;
 use crew_cycle::{AbortKind, Act, Contract, Driver, Limits, Outcome, Reports};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use support::{Child, child, task};
 
@@ -251,21 +252,25 @@ fn an_abort_before_the_session_exists_ends_at_once() {
     assert_eq!(driver.take_acts(), []);
 }
 
+/// A call of `yield` with the id `y`.
+fn call(arguments: Value) -> ToolCall {
+    ToolCall {
+        id: "y".into(),
+        name: "yield".into(),
+        arguments: Raw::of(&arguments),
+        thought_signature: None,
+        namespace: None,
+        arguments_error: None,
+    }
+}
+
 // EXEC-23, OP-23; task.md 12 row 37.
 #[test]
 fn a_committed_yield_survives_the_callers_signal() {
     for kind in [AbortKind::Caller, AbortKind::Shutdown] {
         let mut child = task(Limits::default());
         child.answer("", &[("y", "yield")], "toolUse");
-        let call = ToolCall {
-            id: "y".into(),
-            name: "yield".into(),
-            arguments: Raw::of(&json!({"data": 1})),
-            thought_signature: None,
-            namespace: None,
-            arguments_error: None,
-        };
-        assert!(child.driver.call(&call).terminate);
+        assert!(child.driver.call(&call(json!({"data": 1}))).terminate);
         child.take();
         child.abort(kind, "too late");
         child.result("y", "yield", false);
@@ -273,6 +278,45 @@ fn a_committed_yield_survives_the_callers_signal() {
         assert_eq!(child.seen, ["first", "stop"]);
         assert_eq!(child.ended(), &Outcome::Accepted);
     }
+}
+
+// EXEC-23: the turn behind a good yield ends with the signal, a failed attempt
+// in it does not count.
+#[test]
+fn a_signal_stops_the_turn_behind_a_committed_yield() {
+    for kind in [AbortKind::Caller, AbortKind::Shutdown] {
+        let mut child = task(Limits::default());
+        child.driver.job_started("job-1", "make");
+        child.yields(json!({"data": 1}));
+        assert_eq!(child.seen.last().map(String::as_str), Some("notice"));
+        child.answer("", &[("w", "wait")], "toolUse");
+        assert!(child.driver.wait(RunId(9), &Raw::of(&json!({}))).is_none());
+        assert_eq!(child.job_ends("job-1").len(), 1);
+        child.result("w", "wait", false);
+        child.boundary();
+        child.answer("", &[], "error");
+        child.abort(kind, "too late");
+        assert_eq!(child.seen.last().map(String::as_str), Some("stop"));
+        child.settle(RunEnd::Aborted);
+        assert_eq!(child.ended(), &Outcome::Accepted);
+    }
+}
+
+// BARRIER-1; task.md 12 row 44: what a `wait` in the same batch watches is
+// suppressed, also once that call is cancelled.
+#[test]
+fn a_yield_beside_a_running_wait_is_terminal() {
+    let mut child = task(Limits::default());
+    child.driver.job_started("job-1", "make");
+    assert!(child.driver.wait(RunId(9), &Raw::of(&json!({}))).is_none());
+    child.answer("", &[("w", "wait"), ("y", "yield")], "toolUse");
+    assert!(child.driver.call(&call(json!({"data": 1}))).terminate);
+    assert!(child.driver.cancel_wait(RunId(9)));
+    child.result("w", "wait", true);
+    child.result("y", "yield", false);
+    child.boundary();
+    assert_eq!(child.seen, ["first", "stop"]);
+    assert_eq!(child.ended(), &Outcome::Accepted);
 }
 
 // EXEC-22; task.md 12 row 36.

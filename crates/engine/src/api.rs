@@ -1,14 +1,18 @@
 //! What faces say and what they are told, and the words the shell needs to
 //! prepare sessions. Nothing else of the pure crates is for either.
 
-use crew_base::id::{SessionId, SubagentId};
-use crew_base::message::Message;
+use crew_base::id::{EntryId, SessionId, SubagentId};
+use crew_base::message::{Message, Usage};
+use crew_base::model::ThinkingLevel;
+use crew_base::time::Time;
 
 pub use crew_agent::{
-    CompactionReason, CompactionResult, CompactionSettings, Control, Loaded, Prompt, QueueMode,
+    Branch, BranchWish, CompactionOverrides, CompactionReason, CompactionResult,
+    CompactionSettings, CompactionSizes, Control, Left, Loaded, MoveEnd, Moved, Prompt, QueueMode,
     RetrySettings, Settings, Update as SessionUpdate,
 };
 pub use crew_base::session::RunEnd;
+pub use crew_crew::activity::{Row as ActivityRow, RowStatus};
 pub use crew_crew::tools::{
     GUIDELINES as OWNER_GUIDELINES, definitions as owner_tools, is_owner_tool,
 };
@@ -18,6 +22,21 @@ pub use crew_crew::{
 pub use crew_cycle::report::{GUIDELINE as CHILD_GUIDELINE, definition as report_tool};
 
 use crate::effect::Source;
+
+/// Words of the blocking `task` tool.
+pub mod task {
+    pub use crew_cycle::schema::SchemaMode;
+    pub use crew_task::agents::{Agent, GENERAL, catalogue, general};
+    pub use crew_task::approval::{Approval, Decision, Mode, Policy, Tier};
+    pub use crew_task::child::forwards;
+    pub use crew_task::dispatch::Standing;
+    pub use crew_task::jobs::{BASH_TOOL, bash_definition, wait_definition};
+    pub use crew_task::settings::{Backend, Isolation, Merge, Settings, Spawns};
+    pub use crew_task::tool::{TASK_TOOL, definition, is_offered};
+    pub use crew_task::{
+        Lease, OpenTask, Phase, Setup, Update, address, artifact, effort, isolation,
+    };
+}
 
 /// Names a command; its one answer carries the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,11 +77,29 @@ pub enum Command {
     /// The person answers a subagent that awaits its owner; the owner is told
     /// (`terminal.md` TERM-41, TERM-42).
     Respond(SessionId, SubagentId, String),
+    /// The person talks to a subagent that runs; to one that awaits its owner
+    /// this is an answer. Answered once it is taken: the owner is told then. It
+    /// is refused with [`CrewRefusal::WrongPhase`] when the cycle ended first
+    /// (`terminal.md` TERM-46).
+    SteerSubagent(SessionId, SubagentId, String),
     /// The person closes a subagent that awaits its owner; the owner is told.
     Done(SessionId, SubagentId),
     /// Aborts the run, then compacts the context with these instructions
     /// (`host.md` 3.8.16).
     Compact(SessionId, Option<String>),
+    /// Goes to another place in the tree of a session. Answered when it is
+    /// there, or the summary of what was left failed or was cancelled
+    /// (`host.md` 2.8.2, 2.8.3).
+    Navigate {
+        /// The session.
+        session: SessionId,
+        /// The chosen entry.
+        to: EntryId,
+        /// Whether what is left is summarised.
+        summary: Option<BranchWish>,
+        /// For the summary if there is one, else for the entry.
+        label: Option<String>,
+    },
     /// Changes something of a session.
     Control(SessionId, Control),
     /// A message that starts nothing; enters when the run has ended.
@@ -97,6 +134,8 @@ pub enum Update {
     },
     /// Something happened to a subagent.
     Crew(CrewUpdate),
+    /// Something happened to a child of a `task` call (`task.md` OBS-6).
+    Task(task::Update),
     /// A run ended because the host failed.
     RunFailed {
         /// The session.
@@ -122,6 +161,10 @@ pub enum Refusal {
     NoModel,
     /// The session could not be opened.
     OpenFailed(String),
+    /// The move in the tree was cancelled; the session is where it was.
+    MoveCancelled,
+    /// The move in the tree failed; the session is where it was.
+    MoveFailed(String),
     /// The crew refuses; what it says is for people too.
     Subagent(CrewRefusal),
     /// The host is ending.
@@ -141,8 +184,41 @@ pub struct SubagentView {
     pub status: Status,
     /// `provider/model-id`, once known.
     pub model: Option<String>,
+    /// Its session.
+    pub session: SessionId,
+    /// Its thinking level, once its session is there.
+    pub thinking: Option<ThinkingLevel>,
     /// Working time.
     pub worked_ms: u64,
     /// Tool calls.
     pub tool_calls: u64,
+    /// Tool calls that failed.
+    pub failures: u64,
+    /// The latest tool calls, oldest first (`crew.md` ACT-2).
+    pub rows: Vec<ActivityRow>,
+    /// Tokens and cost so far (`crew.md` ACT-6).
+    pub usage: Usage,
+    /// What its last cycle ended with: its report, or what it needs.
+    pub settled: Option<String>,
+    /// The last text it wrote in its cycle, shortened.
+    pub last_text: Option<String>,
+    /// What it waits for, if it is not at work (`terminal.md` TERM-40).
+    pub waits: Option<Wait>,
+}
+
+/// What a running subagent waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Its session is being prepared.
+    Opening,
+    /// The model has not begun to answer.
+    Model,
+    /// Other sessions are asked first (`product.md` P-13).
+    Turn,
+    /// The provider asked for a pause that is over then.
+    CoolDown(Time),
+    /// A request that failed is tried again then.
+    Retry(Time),
+    /// The older part of its context is being summarised.
+    Compaction,
 }

@@ -1,6 +1,6 @@
 //! Changes the person makes to a session, and leaving one.
 
-use crew_agent::Control;
+use crew_agent::{Control, Input, MoveEnd};
 use crew_base::id::SessionId;
 use crew_base::message::Usage;
 
@@ -9,12 +9,45 @@ use crate::effect::Effect;
 use crate::step::{Engine, Role};
 
 impl Engine {
+    /// What the host's settings say now; open sessions keep what they were
+    /// opened with (`host.md` 8.23).
+    pub fn reconfigure(&mut self, settings: crew_agent::Settings) {
+        self.config.settings = settings;
+    }
+
     pub(crate) fn control(&mut self, id: &SessionId, control: Control) -> Result<(), Refusal> {
         self.attached_agent(id)?;
         let Some(session) = self.sessions.get_mut(id) else { return Err(Refusal::UnknownSession) };
         let effects = session.agent.control(self.now, &mut self.ids, control);
         self.after_agent(id, effects);
         Ok(())
+    }
+
+    /// Goes to another place in the tree; refused while anything runs
+    /// (`host.md` 2.8.2).
+    pub(crate) fn navigate(&mut self, command: CommandId, id: &SessionId, input: Input) {
+        let allowed = match self.attached_agent(id) {
+            Ok(agent) if agent.is_idle() => Ok(()),
+            Ok(_) => Err(Refusal::Busy),
+            Err(refusal) => Err(refusal),
+        };
+        if allowed.is_err() {
+            self.answer(command, allowed);
+            return;
+        }
+        self.moves.insert(id.clone(), command);
+        self.feed(id, input);
+    }
+
+    /// Answers whoever asked for a move.
+    pub(crate) fn move_ended(&mut self, id: &SessionId, end: MoveEnd) {
+        let Some(command) = self.moves.remove(id) else { return };
+        let result = match end {
+            MoveEnd::Moved(_) => Ok(()),
+            MoveEnd::Cancelled => Err(Refusal::MoveCancelled),
+            MoveEnd::Failed(error) => Err(Refusal::MoveFailed(error)),
+        };
+        self.answer(command, result);
     }
 
     /// Leaves an owner; its crew goes on (`crew.md` RUN-4).

@@ -5,9 +5,11 @@ use crew_base::id::{EntryId, RunId, SessionId};
 use crew_base::message::ToolCall;
 use crew_base::model::ModelRequest;
 use crew_crew::OpenChild;
+use crew_task::OpenTask;
 
 use crate::api::Update;
 use crate::pacing::Held;
+use crate::work::TaskWork;
 
 /// One effect. They start in list order; an `Append` completes before later
 /// effects of its session start.
@@ -48,6 +50,18 @@ pub enum Effect {
         /// For whom.
         session: SessionId,
     },
+    /// Reads a place in the tree of a session and what lies between it and the
+    /// leaf; ends in [`crate::Event::BranchRead`].
+    ReadBranch {
+        /// Whose.
+        session: SessionId,
+        /// Names the reading.
+        run: RunId,
+        /// The leaf that may be left.
+        from: Option<EntryId>,
+        /// The entry that was chosen.
+        to: EntryId,
+    },
     /// Stops a stream or a tool; a tool still ends with its event.
     Cancel {
         /// Whose.
@@ -55,8 +69,11 @@ pub enum Effect {
         /// What.
         run: RunId,
     },
+    /// Work for the `task` tool; each piece says what it ends in.
+    Task(TaskWork),
     /// Closes whatever exists under that id, opening or open, and ends the
-    /// processes that its commands left behind.
+    /// processes that its commands left behind; ends in
+    /// [`crate::Event::SessionClosed`] once they are gone.
     CloseSession {
         /// Which.
         session: SessionId,
@@ -79,6 +96,8 @@ pub enum OpenPlan {
     },
     /// A child.
     Child(Box<OpenChild>),
+    /// A child of the `task` tool (`task.md` SESS-1 to SESS-7).
+    Task(Box<OpenTask>),
 }
 
 /// Where an owner's session comes from.
@@ -97,6 +116,9 @@ pub enum Source {
     },
     /// A file.
     File(String),
+    /// A file whose own directory is gone: it runs in the working directory of
+    /// new sessions, which is not stored (`host.md` 2.3.3).
+    FileHere(String),
     /// A copy of the branch that ends with the last entry of another
     /// session's file (`host.md` 2.8.4).
     Copy {

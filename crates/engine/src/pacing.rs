@@ -112,6 +112,12 @@ impl Pacing {
         released
     }
 
+    /// For a request that is held back: when its provider's pause is over.
+    pub(crate) fn held_until(&self, run: RunId) -> Option<Time> {
+        let lane = self.lanes.get(self.runs.get(&run)?)?;
+        lane.waiting.iter().any(|held| held.run == run).then_some(lane.until)
+    }
+
     /// When a waiting request may start at the earliest.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let hard_bound = self.hard_bound;

@@ -40,7 +40,9 @@ impl Engine {
         message: Message,
         queued: fn(Message) -> Input,
     ) {
-        let is_compacting = self.attached_agent(session).is_ok_and(|agent| agent.is_compacting());
+        let is_compacting = self
+            .attached_agent(session)
+            .is_ok_and(|agent| agent.is_compacting() || agent.is_moving());
         if self.may_prompt(session) == Err(Refusal::Busy) && !is_compacting {
             let result = self.queue(session, queued(message));
             self.answer(id, result);
@@ -78,7 +80,7 @@ impl Engine {
     }
 
     /// Starts nothing and stands before the result that follows from it.
-    fn tell_owner(&mut self, owner: &SessionId, content: Value) {
+    pub(crate) fn tell_owner(&mut self, owner: &SessionId, content: Value) {
         let message = CustomMessage {
             custom_type: USER_MESSAGE.to_owned(),
             content: Content::Text(content.to_string()),

@@ -9,6 +9,7 @@ use crew_base::session::{DeliveryId, RunEnd};
 use crew_base::tool::ToolOutcome;
 use crew_crew::Effect as CrewEffect;
 use crew_cycle::report;
+use crew_task::tool::TASK_TOOL;
 
 use crate::api::Update;
 use crate::effect::{Effect, OpenPlan};
@@ -26,17 +27,20 @@ impl Engine {
     /// Routes what an agent wants. A boundary is answered before anything else
     /// can reach the agent.
     pub(crate) fn after_agent(&mut self, id: &SessionId, mut effects: Vec<AgentEffect>) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
+        let Some(mut session) = self.sessions.get_mut(id) else { return };
         while matches!(effects.last(), Some(AgentEffect::Boundary)) {
             effects.pop();
-            let status = match session.role {
-                Role::Child => None,
+            let proceed = match session.role {
+                Role::Child => Input::Proceed(Vec::new()),
+                Role::Task => self.task_boundary(id, std::mem::take(&mut effects)),
                 Role::Owner => {
                     let newest = session.newest_snapshot();
-                    self.crew.boundary(self.now, &mut self.ids, id, newest.as_deref())
+                    let status = self.crew.boundary(self.now, &mut self.ids, id, newest.as_deref());
+                    Input::Proceed(status.into_iter().collect())
                 }
             };
-            let proceed = Input::Proceed(status.into_iter().collect());
+            let Some(asked) = self.sessions.get_mut(id) else { return };
+            session = asked;
             effects.extend(session.agent.step(self.now, &mut self.ids, proceed));
         }
         let timer = session.agent.deadline();
@@ -70,6 +74,10 @@ impl Engine {
                 }
                 AgentEffect::RunTool { run, call } => self.run_tool(id, role, run, call),
                 AgentEffect::Cancel { run } => self.cancel(id, run),
+                AgentEffect::ReadBranch { run, from, to } => {
+                    self.out.push(Effect::ReadBranch { session: id.clone(), run, from, to });
+                }
+                AgentEffect::MoveEnded(end) => self.move_ended(id, end),
                 AgentEffect::Boundary => {}
                 AgentEffect::Entered(delivery) => self.crew.entered(delivery),
                 AgentEffect::Refused(deliveries) => self.refused(id, &deliveries),
@@ -80,12 +88,16 @@ impl Engine {
     }
 
     fn is_compacting(&self, id: &SessionId) -> bool {
-        self.sessions.get(id).is_some_and(|session| session.agent.is_compacting())
+        self.sessions
+            .get(id)
+            .is_some_and(|session| session.agent.is_compacting() || session.agent.is_moving())
     }
 
     fn session_update(&mut self, id: &SessionId, role: Role, update: SessionUpdate) {
-        if role == Role::Child {
-            self.child_update(id, &update);
+        match role {
+            Role::Owner => {}
+            Role::Child => self.child_update(id, &update),
+            Role::Task => self.task_child_update(id, &update),
         }
         if self.attached.as_ref() == Some(id) {
             self.out.push(Effect::Update(Update::Session { session: id.clone(), update }));
@@ -94,7 +106,10 @@ impl Engine {
 
     fn child_update(&mut self, id: &SessionId, update: &SessionUpdate) {
         match update {
-            SessionUpdate::MessageEnd(message) => self.crew.child_message(id, message),
+            SessionUpdate::MessageEnd(message) => {
+                self.crew.child_message(id, message);
+                self.steer_recorded(id, message);
+            }
             SessionUpdate::ToolStart { call, name, arguments } => {
                 let home = self.config.home.as_deref();
                 self.crew.child_tool_started(id, call, name, arguments, home);
@@ -122,6 +137,8 @@ impl Engine {
             | SessionUpdate::SummaryRetryScheduled { .. }
             | SessionUpdate::SummaryRetryStart { .. }
             | SessionUpdate::SummaryRetryFinished
+            | SessionUpdate::BranchSummaryStart
+            | SessionUpdate::MoveEnd(_)
             | SessionUpdate::ThinkingLevelChanged(_)
             | SessionUpdate::SessionInfoChanged(_)
             | SessionUpdate::EntryAppended(_) => {}
@@ -139,6 +156,7 @@ impl Engine {
         }
         match role {
             Role::Child => self.crew.child_settled(self.now, id, end),
+            Role::Task => self.tasks.child_settled(self.now, id, end),
             Role::Owner => {
                 if let RunEnd::Failed(error) = end {
                     let error = error.clone();
@@ -167,6 +185,8 @@ impl Engine {
                 let outcome = report::run(&call.arguments);
                 self.feed(id, Input::ToolEnded { run, outcome });
             }
+            Role::Task => self.run_task_tool(id, run, call),
+            Role::Owner | Role::Child if call.name == TASK_TOOL => self.call_task(id, run, call),
             Role::Owner | Role::Child => {
                 self.out.push(Effect::RunTool { session: id.clone(), run, call });
             }
@@ -200,14 +220,11 @@ impl Engine {
     }
 
     fn cancel(&mut self, id: &SessionId, run: RunId) {
-        for waiting in self.discoveries.values_mut() {
-            if let Some(at) = waiting.calls.iter().position(|(known, _)| *known == run) {
-                waiting.calls.remove(at);
-                self.feed(id, Input::ToolEnded { run, outcome: aborted_outcome() });
-                return;
-            }
+        if self.discoveries.values_mut().any(|waiting| waiting.take(run).is_some()) {
+            self.feed(id, Input::ToolEnded { run, outcome: aborted_outcome() });
+            return;
         }
-        if !self.pacing.cancel(run) {
+        if !self.cancel_task(id, run) && !self.pacing.cancel(run) {
             self.out.push(Effect::Cancel { session: id.clone(), run });
         }
     }
@@ -255,11 +272,24 @@ impl Engine {
         }
     }
 
+    /// Carries out what the crew and `task` asked for, until neither asks for
+    /// more: a result of either may lead to a call of the other.
+    pub(crate) fn route_children(&mut self) {
+        loop {
+            self.route_crew();
+            if self.tasks.has_effects() || !self.child_calls.is_empty() {
+                self.route_tasks();
+            } else {
+                return;
+            }
+        }
+    }
+
     fn crew_effect(&mut self, effect: CrewEffect) {
         match effect {
             CrewEffect::Open(open) => {
                 let settings = self.config.settings.clone();
-                let session = Session::child(&open.session, settings);
+                let session = Session::child(&open.session, Role::Child, settings);
                 self.sessions.insert(open.session.clone(), Box::new(session));
                 self.out.push(Effect::OpenSession(OpenPlan::Child(open)));
             }
@@ -274,7 +304,10 @@ impl Engine {
             CrewEffect::Note { owner, body, delivery } => {
                 self.feed(&owner, Input::Note { body, delivery });
             }
-            CrewEffect::Update(update) => self.out.push(Effect::Update(Update::Crew(update))),
+            CrewEffect::Update(update) => {
+                self.steers_end(&update);
+                self.out.push(Effect::Update(Update::Crew(update)));
+            }
         }
     }
 }

@@ -1,22 +1,20 @@
 //! One event is taken, everything that follows from it is routed, and the
 //! effects come out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crew_agent::{Agent, Input, Loaded, Prompt, Settings};
-use crew_base::entry::EntryBody;
+use crew_agent::{Agent, Input, Settings};
 use crew_base::id::{EntryId, Ids, RunId, SessionId};
-use crew_base::limits::SHUTDOWN_GRACE_MS;
 use crew_base::message::{CustomMessage, ToolCall};
 use crew_base::session::DeliveryId;
 use crew_base::time::Time;
-use crew_base::tool::{ToolDefinition, ToolOutcome};
-use crew_crew::{Crew, Ending, Owner};
-use crew_cycle::report;
+use crew_base::tool::ToolOutcome;
+use crew_crew::{Crew, Ending};
+use crew_task::Tasks;
 
-use crate::api::{Command, CommandId, Refusal, SubagentView, Update};
-use crate::effect::{Effect, OpenPlan, Source};
-use crate::event::{Event, Opened};
+use crate::api::{Command, CommandId, Refusal, Update};
+use crate::effect::Effect;
+use crate::event::Event;
 use crate::pacing::Pacing;
 
 /// What the host's settings say to the engine.
@@ -26,6 +24,9 @@ pub struct EngineConfig {
     pub settings: Settings,
     /// The home directory, shown as `~` in activity.
     pub home: Option<String>,
+    /// How deep an owner of this process stands: 0, or more where a command of
+    /// another session started the process (C064).
+    pub depth: u32,
 }
 
 /// All sessions and the crew.
@@ -37,19 +38,29 @@ pub struct Engine {
     /// Boxed: a session is large, and inserting moves its neighbours.
     pub(crate) sessions: BTreeMap<SessionId, Box<Session>>,
     pub(crate) crew: Crew,
+    pub(crate) tasks: Tasks,
     pub(crate) pacing: Pacing,
     pub(crate) attached: Option<SessionId>,
     pub(crate) timers: BTreeSet<(Time, SessionId)>,
     pub(crate) discoveries: BTreeMap<RunId, Discovering>,
     /// A discovery of this very step, which later calls may share (CAT-8).
     pub(crate) joinable: Option<RunId>,
+    /// Calls of `task` that wait for a setup, and the setup of this very step.
+    pub(crate) setups: BTreeMap<RunId, Discovering>,
+    pub(crate) joinable_setup: Option<RunId>,
+    /// Calls of `task` children that `task` answers at the end of this step.
+    pub(crate) child_calls: VecDeque<(SessionId, RunId, ToolCall)>,
     /// Owners that are being left, and who asked for it.
     pub(crate) leaving: BTreeMap<SessionId, CommandId>,
+    /// Moves in the tree that are under way, and who asked for them.
+    pub(crate) moves: BTreeMap<SessionId, CommandId>,
     /// Files of owners that were left, for adoption by a fork (OWN-4).
     pub(crate) left_files: BTreeMap<SessionId, String>,
     /// Entries of owners that were left which may turn out not to be written,
     /// with the results they record (`crew.md` SAFE-4).
     pub(crate) tails: BTreeMap<SessionId, Vec<(EntryId, Option<DeliveryId>)>>,
+    /// Words of the person that subagents have not taken yet.
+    pub(crate) steers: crate::steer::Steers,
     pub(crate) quitting: Option<Time>,
     pub(crate) exited: bool,
     pub(crate) was_at_rest: bool,
@@ -69,7 +80,10 @@ pub(crate) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Owner,
+    /// Of the crew.
     Child,
+    /// Of a call of `task`.
+    Task,
 }
 
 #[derive(Clone, Debug)]
@@ -102,14 +116,20 @@ impl Engine {
             now: Time(0),
             sessions: BTreeMap::new(),
             crew: Crew::default(),
+            tasks: Tasks::default(),
             pacing: Pacing::default(),
             attached: None,
             timers: BTreeSet::new(),
             discoveries: BTreeMap::new(),
             joinable: None,
+            setups: BTreeMap::new(),
+            joinable_setup: None,
+            child_calls: VecDeque::new(),
             leaving: BTreeMap::new(),
+            moves: BTreeMap::new(),
             left_files: BTreeMap::new(),
             tails: BTreeMap::new(),
+            steers: BTreeMap::new(),
             quitting: None,
             exited: false,
             was_at_rest: false,
@@ -133,6 +153,10 @@ impl Engine {
     pub fn step(&mut self, now: Time, event: Event) -> Vec<Effect> {
         self.now = now.max(self.now);
         self.joinable = None;
+        self.joinable_setup = None;
+        if self.exited && !matches!(event, Event::Command(..)) {
+            return Vec::new();
+        }
         match event {
             Event::Command(id, command) => self.command(id, command),
             Event::SessionOpened { session, result } => self.session_opened(&session, result),
@@ -146,13 +170,36 @@ impl Engine {
             Event::ToolEnded { session, run, outcome } => {
                 self.feed(&session, Input::ToolEnded { run, outcome });
             }
+            Event::BranchRead { session, run, result } => {
+                self.feed(&session, Input::BranchRead { run, result });
+            }
             Event::Discovered { run, discovery } => self.discovered(run, &discovery),
             Event::AppendFailed { session, entry, error } => {
                 self.append_failed(&session, entry, error);
             }
+            Event::SessionClosed { session } => {
+                self.tasks.closed(self.now, &mut self.ids, &session);
+            }
+            Event::TaskSetup { run, setup } => self.task_setup(run, &setup),
+            Event::TaskAnswered { run, is_allowed } => self.tasks.asked(self.now, run, is_allowed),
+            Event::TaskLeased { run, lease } => {
+                self.tasks.leased(self.now, &mut self.ids, run, lease);
+            }
+            Event::TaskIsolated { session, result } => {
+                self.tasks.isolated(self.now, &mut self.ids, &session, result);
+            }
+            Event::JobEnded { session, job, exit_code, output } => {
+                self.tasks.job_ended(self.now, &session, &job, exit_code, &output);
+            }
+            Event::ArtifactWritten { session, path } => {
+                self.tasks.written(self.now, &mut self.ids, &session, path);
+            }
+            Event::TaskIntegrated { session, result } => {
+                self.tasks.integrated(self.now, &mut self.ids, &session, result);
+            }
             Event::Tick => self.tick(),
         }
-        self.route_crew();
+        self.route_children();
         let released = self.pacing.release(self.now);
         self.out.extend(released.into_iter().map(Effect::from));
         self.rest();
@@ -166,7 +213,8 @@ impl Engine {
             return Some(self.now);
         }
         let timer = self.timers.first().map(|(at, _)| *at);
-        [timer, self.pacing.deadline(), self.quitting].into_iter().flatten().min()
+        let all = [timer, self.pacing.deadline(), self.tasks.deadline(), self.quitting];
+        all.into_iter().flatten().min()
     }
 
     /// The session that faces show.
@@ -174,23 +222,14 @@ impl Engine {
         self.attached.as_ref()
     }
 
-    /// Open subagents of an owner in creation order.
-    pub fn subagents(&self, owner: &SessionId) -> Vec<SubagentView> {
-        let view = |subagent: &crew_crew::Subagent| SubagentView {
-            subagent: subagent.id.to_string(),
-            definition: subagent.definition.name.clone(),
-            brief: subagent.brief.clone(),
-            status: subagent.status,
-            model: subagent.model.clone(),
-            worked_ms: subagent.worked_ms(self.now),
-            tool_calls: subagent.activity.total(),
-        };
-        self.crew.open_of(owner).map(view).collect()
-    }
-
     /// The crew, for invariants under test.
     pub fn crew(&self) -> &Crew {
         &self.crew
+    }
+
+    /// Calls of `task` and their children, for invariants under test.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     /// A session's agent, for invariants under test.
@@ -233,6 +272,10 @@ impl Engine {
             Command::Compact(session, instructions) => {
                 self.queue(&session, Input::Compact { instructions })
             }
+            Command::Navigate { session, to, summary, label } => {
+                self.navigate(id, &session, Input::Navigate { to, summary, label });
+                return;
+            }
             Command::Control(session, control) => self.control(&session, control),
             Command::Inject(session, message) => {
                 self.queue(&session, Input::InjectAfterRun(message))
@@ -247,6 +290,10 @@ impl Engine {
             Command::AbortSubagent(session, subagent) => self.abort_subagent(&session, &subagent),
             Command::Respond(session, subagent, message) => {
                 self.respond(&session, &subagent, &message)
+            }
+            Command::SteerSubagent(session, subagent, text) => {
+                self.steer_subagent(id, &session, &subagent, text);
+                return;
             }
             Command::Done(session, subagent) => self.done(&session, &subagent),
             Command::CloseAwaiting(session) => {
@@ -264,115 +311,6 @@ impl Engine {
         self.out.push(Effect::Update(Update::Answered { command, result }));
     }
 
-    fn open(
-        &mut self,
-        id: CommandId,
-        session: SessionId,
-        source: Source,
-        adopts: Option<SessionId>,
-    ) {
-        match self.sessions.get(&session) {
-            Some(known) if matches!(known.state, State::Opening { .. }) => {
-                self.answer(id, Err(Refusal::Busy));
-                return;
-            }
-            Some(_) => {
-                let attached = self.attach(&session);
-                self.answer(id, attached);
-                return;
-            }
-            None => {}
-        }
-        let state = State::Opening { command: Some(id), adopts };
-        let mut settings = self.config.settings.clone();
-        settings.outgoing = crew_crew::mention::outgoing;
-        let agent = Agent::new(session.clone(), Loaded::default(), settings);
-        let opening = Session { agent, role: Role::Owner, state, file: None, timer: None };
-        self.sessions.insert(session.clone(), Box::new(opening));
-        self.out.push(Effect::OpenSession(OpenPlan::Owner { session, source }));
-    }
-
-    fn session_opened(&mut self, id: &SessionId, result: Result<Box<Opened>, String>) {
-        let Some(session) = self.sessions.get(id) else { return };
-        let State::Opening { command, adopts } = session.state.clone() else { return };
-        match (session.role, result) {
-            (Role::Child, Err(error)) => {
-                self.crew.open_failed(self.now, id, &error);
-            }
-            (Role::Owner, Err(error)) => {
-                self.sessions.remove(id);
-                if let Some(command) = command {
-                    self.answer(command, Err(Refusal::OpenFailed(error)));
-                }
-            }
-            (Role::Child, Ok(opened)) => {
-                let model = opened.model.as_ref().map(|model| model.reference());
-                self.install(id, *opened);
-                self.crew.opened(id, model.as_deref().unwrap_or_default());
-            }
-            (Role::Owner, Ok(opened)) => {
-                self.install(id, *opened);
-                // First, so that what the old session was handed and has not
-                // recorded is adopted too (`product.md` P-14c).
-                if let Some(shown) = self.attached.clone() {
-                    self.detach(&shown).ok();
-                }
-                if let Some(previous) = adopts {
-                    self.adopt(&previous, id);
-                }
-                let attached = self.attach(id);
-                if let Some(command) = command {
-                    self.answer(command, attached);
-                }
-            }
-        }
-    }
-
-    fn install(&mut self, id: &SessionId, opened: Opened) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        let mut settings = self.config.settings.clone();
-        if session.role == Role::Owner {
-            settings.outgoing = crew_crew::mention::outgoing;
-        }
-        let has_level = opened.loaded.has_level_entry;
-        session.agent = Agent::new(id.clone(), opened.loaded, settings);
-        if let Some(model) = opened.model {
-            session.agent.use_model(model, opened.thinking);
-        }
-        if session.role == Role::Child
-            && let Some(subagent) = self.crew.of_session(id)
-        {
-            session.agent.become_child(subagent.definition.compaction);
-        }
-        session.agent.want_prompt(prompt_of(session.role, opened.prompt));
-        session.file = opened.file;
-        session.state = State::Open;
-        let effects = session.agent.open(self.now, &mut self.ids, opened.is_new, has_level);
-        self.route_agent(id, effects);
-        if let Some(name) = opened.name.filter(|_| opened.is_new) {
-            let body = EntryBody::SessionInfo { name: Some(name) };
-            self.feed(id, Input::Note { body, delivery: None });
-        }
-    }
-
-    /// The caller of owner tools.
-    pub(crate) fn owner(&self, id: &SessionId) -> Option<Owner> {
-        let session = self.sessions.get(id)?;
-        Some(Owner {
-            session: id.clone(),
-            file: session.file.clone(),
-            model: session.agent.model().cloned(),
-        })
-    }
-
-    fn adopt(&mut self, previous: &SessionId, id: &SessionId) {
-        let open = self.sessions.get(previous).and_then(|session| session.file.clone());
-        let file = open.or_else(|| self.left_files.get(previous).cloned());
-        if let (Some(file), Some(owner)) = (file, self.owner(id)) {
-            self.crew.adopt(previous, &file, &owner);
-        }
-    }
-
     fn open_owner(&self, id: &SessionId) -> Result<(), Refusal> {
         match self.sessions.get(id) {
             Some(session) if session.role == Role::Owner && session.is_open() => Ok(()),
@@ -380,7 +318,7 @@ impl Engine {
         }
     }
 
-    fn attach(&mut self, id: &SessionId) -> Result<(), Refusal> {
+    pub(crate) fn attach(&mut self, id: &SessionId) -> Result<(), Refusal> {
         self.open_owner(id)?;
         if let Some(other) = self.attached.clone().filter(|other| other != id) {
             self.detach(&other)?;
@@ -443,9 +381,9 @@ impl Engine {
         if self.crew.flush_is_pending() {
             self.crew.flush(self.now);
         }
+        self.tasks.tick(self.now, &mut self.ids);
         if self.quitting.is_some_and(|until| until <= self.now) {
-            let left: Vec<_> = self.sessions.keys().cloned().collect();
-            left.iter().for_each(|id| self.finish_closing(id));
+            self.give_up();
         }
     }
 
@@ -471,85 +409,6 @@ impl Engine {
             self.out.push(Effect::Update(Update::RunFailed { session: id.clone(), error }));
         }
     }
-
-    fn quit(&mut self) {
-        self.quitting = Some(self.now + SHUTDOWN_GRACE_MS);
-        self.attached = None;
-        self.crew.quit(self.now);
-        self.route_crew();
-        let owners: Vec<_> = self.sessions.keys().cloned().collect();
-        for id in owners {
-            self.close(&id, None);
-        }
-    }
-
-    /// Disposes of a session: at once when idle or opening, else once what it
-    /// runs has ended.
-    pub(crate) fn close(&mut self, id: &SessionId, ending: Option<Ending>) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        match session.state {
-            State::Opening { .. } => self.dispose(id),
-            State::Closing { .. } => {}
-            State::Open => {
-                session.state = State::Closing { ending };
-                if session.agent.is_idle() {
-                    self.finish_closing(id);
-                } else {
-                    self.feed(id, Input::Abort);
-                }
-            }
-        }
-    }
-
-    pub(crate) fn finish_closing(&mut self, id: &SessionId) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        let State::Closing { ending } = &mut session.state else { return };
-        if let Some(ending) = ending.take() {
-            let data = Some(crew_base::json::Raw::of(&ending.json()));
-            let body = EntryBody::Custom { custom_type: "crew.ending".to_owned(), data };
-            self.feed(id, Input::Note { body, delivery: None });
-        }
-        self.dispose(id);
-    }
-
-    fn dispose(&mut self, id: &SessionId) {
-        let Some(session) = self.sessions.remove(id) else { return };
-        if let Some(at) = session.timer {
-            self.timers.remove(&(at, id.clone()));
-        }
-        if let State::Opening { command: Some(command), .. } = session.state {
-            self.answer(command, Err(Refusal::Ending));
-        }
-        self.discoveries.retain(|_, waiting| waiting.session != *id);
-        if session.role == Role::Owner {
-            let unwritten = session.agent.record().unwritten();
-            let tail = unwritten.map(|(entry, result)| (entry.clone(), result)).collect();
-            self.tails.insert(id.clone(), tail);
-        }
-        self.out.push(Effect::CloseSession { session: id.clone() });
-        if let Some(command) = self.leaving.remove(id) {
-            self.answer(command, Ok(()));
-        }
-    }
-
-    /// Tells once when the attached owner came to rest, and when all is over.
-    fn rest(&mut self) {
-        if self.quitting.is_some() && self.sessions.is_empty() && !self.exited {
-            self.exited = true;
-            self.quitting = None;
-            self.out.push(Effect::Exit);
-            return;
-        }
-        let Some(id) = self.attached.clone() else { return };
-        let idle = self.sessions.get(&id).is_some_and(|session| {
-            session.is_open() && session.agent.is_idle() && !session.agent.has_results()
-        });
-        let at_rest = idle && !self.crew.flush_is_pending() && self.crew.is_quiet(&id);
-        if at_rest && !self.was_at_rest {
-            self.out.push(Effect::Update(Update::AtRest(id)));
-        }
-        self.was_at_rest = at_rest;
-    }
 }
 
 impl Session {
@@ -562,29 +421,6 @@ impl Session {
             self.agent.record().newest_custom(crew_crew::status_context::SNAPSHOT);
         newest.map(|message| message.content.text())
     }
-
-    /// A session that will be prepared for a child.
-    pub(crate) fn child(id: &SessionId, settings: Settings) -> Session {
-        let agent = Agent::new(id.clone(), Loaded::default(), settings);
-        let state = State::Opening { command: None, adopts: None };
-        Session { agent, role: Role::Child, state, file: None, timer: None }
-    }
-}
-
-/// The tools that a role may have, whatever the shell prepared (`crew.md`
-/// TOOL-1, ISO-2, ISO-3).
-fn prompt_of(role: Role, mut prompt: Prompt) -> Prompt {
-    let is_report = |tool: &ToolDefinition| tool.name == report::REPORT_TOOL;
-    match role {
-        Role::Owner => prompt.tools.retain(|tool| !is_report(tool)),
-        Role::Child => {
-            prompt.tools.retain(|tool| !crew_crew::tools::is_owner_tool(&tool.name));
-            if !prompt.tools.iter().any(is_report) {
-                prompt.tools.push(report::definition());
-            }
-        }
-    }
-    prompt
 }
 
 /// The error outcome of a call that ended before it ran.

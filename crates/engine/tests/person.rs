@@ -88,3 +88,91 @@ fn a_prompt_that_may_wait_starts_while_idle_and_queues_while_running() {
     play.say(&a(), "a reply");
     assert!(play.asked(&a()).iter().any(|line| line.contains("later")));
 }
+
+fn steer(child: &Child, text: &str) -> Command {
+    Command::SteerSubagent(a(), id(child), text.to_owned())
+}
+
+// TERM-42, TERM-46: words to a running subagent are taken with its next turn;
+// the owner is told then, and nothing starts in it.
+#[test]
+fn words_to_a_running_subagent_are_told_once_they_are_taken() {
+    let mut play = Play::default();
+    let child = play.spawn("A", &["work"]).remove(0);
+    let requests = play.requests(&a()).len();
+    let waiting = play.give(steer(&child, "tabs, please"));
+    assert_eq!((play.answer(waiting), told(&play)), (None, Vec::new()));
+    play.call(&child.session, &[("bash", json!({"command": "ls"}))]);
+    play.tool_ends(&child.session, crew_base::tool::ToolOutcome::text("a"));
+    assert_eq!(play.answer(waiting), Some(Ok(())));
+    assert_eq!(told(&play), [json!({"subagent_id": child.id, "user_steered": "tabs, please"})]);
+    assert_eq!(play.requests(&a()).len(), requests, "the message starts nothing");
+    assert!(play.asked(&child.session).iter().any(|line| line.contains("tabs, please")));
+}
+
+// TERM-46: words that came with the report are taken: the cycle goes on and its
+// later report counts.
+#[test]
+fn words_that_came_with_the_report_make_the_cycle_go_on() {
+    let mut play = Play::default();
+    let child = play.spawn("A", &["work"]).remove(0);
+    let waiting = play.give(steer(&child, "also the tests"));
+    play.report(&child, "first");
+    assert_eq!(play.answer(waiting), Some(Ok(())));
+    assert_eq!(play.statuses("A"), ["running"]);
+    play.report(&child, "with the tests");
+    assert_eq!(play.statuses("A"), ["completed"]);
+    play.say(&a(), "seen");
+    let results = play.customs("A", "crew-result");
+    assert!(results.len() == 1 && results[0].contains("with the tests"), "{results:?}");
+    // To one that waits, words are an answer.
+    assert_eq!(play.command(steer(&child, "go on")), Ok(()));
+    assert_eq!(told(&play)[1], json!({"subagent_id": child.id, "user_answered": "go on"}));
+}
+
+// TERM-46: words wait through a failed request and are taken by the next one.
+#[test]
+fn words_outlive_a_failed_request() {
+    let mut play = Play::default();
+    let child = play.spawn("A", &["work"]).remove(0);
+    let waiting = play.give(steer(&child, "use the other key"));
+    play.fail(&child.session, crew_base::model::ModelErrorKind::Credential, Some(401));
+    assert_eq!((play.answer(waiting), play.statuses("A")), (Some(Ok(())), vec!["running"]));
+    let unknown = Command::SteerSubagent(a(), SubagentId::new("x"), "y".to_owned());
+    assert!(matches!(
+        play.command(unknown),
+        Err(Refusal::Subagent(CrewRefusal::UnknownSubagent(_)))
+    ));
+}
+
+// Words that wait when the subagent is stopped are answered too.
+#[test]
+fn words_to_a_subagent_that_is_stopped_are_refused() {
+    let mut play = Play::default();
+    let child = play.spawn("A", &["work"]).remove(0);
+    let late = play.give(steer(&child, "too late"));
+    assert_eq!(play.command(Command::AbortSubagent(a(), id(&child))), Ok(()));
+    assert!(matches!(
+        play.answer(late),
+        Some(Err(Refusal::Subagent(CrewRefusal::WrongPhase(_, Status::Aborted))))
+    ));
+    assert_eq!(told(&play), Vec::<Value>::new());
+}
+
+// terminal.md 11, case 24: an answer given while the owner is between a call
+// and its result stands behind the result and before the next request.
+#[test]
+fn an_answer_during_a_call_of_the_owner_stands_behind_its_result() {
+    let mut play = Play::default();
+    let child = play.spawn("A", &["work"]).remove(0);
+    play.report(&child, "first");
+    play.call(&a(), &[("bash", json!({"command": "ls"}))]);
+    let requests = play.requests(&a()).len();
+    assert_eq!(play.command(respond(&child, "go on")), Ok(()));
+    assert_eq!(play.requests(&a()).len(), requests);
+    play.tool_ends(&a(), crew_base::tool::ToolOutcome::text("the listing"));
+    assert_eq!(play.requests(&a()).len(), requests + 1);
+    let asked = play.asked(&a());
+    let at = |words: &str| asked.iter().rposition(|line| line.contains(words)).unwrap();
+    assert!(at("the listing") < at("user_answered"), "{asked:?}");
+}

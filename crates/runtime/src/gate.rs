@@ -7,17 +7,24 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crew_base::id::SessionId;
 use crew_base::limits::{FACE_NOTICES_MAX, FACE_NOTICES_RESUME, STREAM_BATCHES_MAX};
 
+/// A place in the order of notices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(u64);
+
 /// Counts what waits for the face and stops streams when it is too much.
 #[derive(Default)]
 pub(crate) struct Gate {
     waiting: AtomicUsize,
+    /// Notices ever told, and taken.
+    told: AtomicU64,
+    taken: AtomicU64,
     /// Mirror of the state, so that an open gate costs one load.
     closed: AtomicBool,
     state: Mutex<State>,
@@ -35,6 +42,7 @@ struct State {
 impl Gate {
     /// One more notice waits.
     pub(crate) fn told(&self) {
+        self.told.fetch_add(1, Ordering::SeqCst);
         if self.waiting.fetch_add(1, Ordering::SeqCst) + 1 < FACE_NOTICES_MAX {
             return;
         }
@@ -48,9 +56,20 @@ impl Gate {
     /// The face took one. Invariant: the one take that reaches the lower bound
     /// always comes here with the lock, so that no closing is missed.
     pub(crate) fn taken(&self) {
+        self.taken.fetch_add(1, Ordering::SeqCst);
         if self.waiting.fetch_sub(1, Ordering::SeqCst) == FACE_NOTICES_RESUME + 1 {
             self.set(&mut self.lock(), false);
         }
+    }
+
+    /// The place between what was told and what will be.
+    pub(crate) fn place(&self) -> Place {
+        Place(self.told.load(Ordering::SeqCst))
+    }
+
+    /// Whether the face has taken all that was told before a place.
+    pub(crate) fn has_reached(&self, place: Place) -> bool {
+        self.taken.load(Ordering::SeqCst) >= place.0
     }
 
     /// Stops no stream any more.

@@ -6,6 +6,7 @@
 //! back-pressure, `workspace` for how sessions are prepared, `guard` for what
 //! happens when the host dies.
 
+mod approvals;
 mod causes;
 pub mod clock;
 mod gate;
@@ -13,10 +14,16 @@ pub mod guard;
 mod perform;
 mod preparer;
 mod query;
+mod reading;
 mod run;
 mod tasks;
+mod work;
 mod workspace;
 
+pub use approvals::Question;
+pub use gate::Place;
 pub use query::{Answer, Query, QueryError, SessionTotals, State};
-pub use run::{Handle, Notice, Parts, Updates, start};
-pub use workspace::{ModelWish, PromptWish, SessionPlace, ToolWish, Workspace, WorkspaceConfig};
+pub use run::{Handle, Notice, Parts, Renewed, Updates, start};
+pub use workspace::{
+    DEPTH_VARIABLE, ModelWish, PromptWish, SessionPlace, TaskOutput, ToolWish, Workspace, WorkspaceConfig,
+};

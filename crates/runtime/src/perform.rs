@@ -5,7 +5,7 @@
 //! how endings are made certain, `gate` for what slows a stream.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,19 +13,22 @@ use crew_base::entry::Entry;
 use crew_base::id::{RunId, SessionId};
 use crew_base::limits::{STREAM_END_MS_MAX, TOOL_CANCEL_MS_MAX};
 use crew_base::message::ToolCall;
-use crew_base::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest};
+use crew_base::model::{
+    ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelSpec, ThinkingLevel,
+};
 use crew_base::tool::ToolOutcome;
-use crew_engine::api::Update;
+use crew_engine::api::{SessionUpdate, Update};
 use crew_engine::{Effect, Event, OpenPlan};
 use crew_store::session::log::SessionLog;
 use crew_tools::ToolContext;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::causes::with_causes;
 use crate::gate::Gated;
-use crate::run::{Input, Live, Loop, Notice, Opening};
+use crate::run::{Input, Live, Loop, Notice, Opening, Role};
 use crate::tasks::{DiscoverEnd, PrepareEnd, Stream, StreamEnd, ToolEnd};
-use crate::workspace::{Parent, Prepared};
+use crate::workspace::{DEPTH_VARIABLE, Parent, Prepared, Scope};
 
 impl Loop {
     pub(crate) fn perform(&mut self, effect: Effect) {
@@ -35,7 +38,11 @@ impl Loop {
             Effect::StartModel { session, run, request } => self.start_model(session, run, request),
             Effect::RunTool { session, run, call } => self.run_tool(session, run, call),
             Effect::Discover { run, session } => self.discover(run, &session),
+            Effect::ReadBranch { session, run, from, to } => {
+                self.read_branch(session, run, from, to);
+            }
             Effect::Cancel { session, run } => self.cancel(&session, run),
+            Effect::Task(work) => self.task_work(work),
             Effect::CloseSession { session } => self.close_session(&session),
             Effect::Update(update) => self.update(update),
             Effect::Exit => self.exit = true,
@@ -43,9 +50,13 @@ impl Loop {
     }
 
     fn open_session(&mut self, plan: OpenPlan) {
-        let (session, parent) = match &plan {
-            OpenPlan::Owner { session, .. } => (session.clone(), None),
-            OpenPlan::Child(open) => (open.session.clone(), self.parent(&open.owner)),
+        let (session, role, parent) = match &plan {
+            OpenPlan::Owner { session, .. } => (session.clone(), Role::Owner, None),
+            OpenPlan::Child(open) => (open.session.clone(), Role::Crew, self.parent(&open.owner)),
+            OpenPlan::Task(open) => {
+                let role = Role::Task(open.parent.clone());
+                (open.session.clone(), role, self.parent(&open.parent))
+            }
         };
         if let Some(former) = self.sessions.remove(&session) {
             // Its lock on the file goes with it.
@@ -53,17 +64,19 @@ impl Loop {
         }
         self.openings += 1;
         let (opening, cancel) = (Opening(self.openings), self.cancel.child_token());
+        let is_owner = role == Role::Owner;
         let live = Live {
             opening,
+            role,
             log: None,
             scope: None,
             cancel: cancel.clone(),
+            work: TaskTracker::new(),
             runs: HashMap::new(),
             command: None,
             failed: None,
         };
         self.sessions.insert(session.clone(), live);
-        let is_owner = parent.is_none();
         let workspace = Arc::clone(&self.workspace);
         let end = PrepareEnd::new(session, opening, self.inputs.clone());
         let job = Box::new(move || {
@@ -84,8 +97,7 @@ impl Loop {
     /// What a child takes over from its owner.
     fn parent(&self, owner: &SessionId) -> Option<Parent> {
         let live = self.sessions.get(owner)?;
-        let file = live.log.as_ref().and_then(|log| log.path()).map(PathBuf::from);
-        Some(Parent { file, scope: Arc::clone(live.scope.as_ref()?) })
+        Some(Parent { file: live.file(), scope: Arc::clone(live.scope.as_ref()?) })
     }
 
     pub(crate) fn prepared(
@@ -173,6 +185,14 @@ impl Loop {
     }
 
     fn run_tool(&mut self, session: SessionId, run: RunId, call: ToolCall) {
+        if self.is_approved(&session, run, &call) {
+            self.start_tool(session, run, call);
+        }
+    }
+
+    /// Starts a tool that may run.
+    pub(crate) fn start_tool(&mut self, session: SessionId, run: RunId, call: ToolCall) {
+        let results = self.results(&session, &call);
         let Some(live) = self.sessions.get_mut(&session) else { return };
         let scope = live.scope.clone().filter(|_| live.failed.is_none());
         let Some(scope) = scope else {
@@ -183,7 +203,7 @@ impl Loop {
         };
         let cancel = live.cancel.child_token();
         live.runs.insert(run, cancel.clone());
-        let file = live.log.as_ref().and_then(|log| log.path()).map(PathBuf::from);
+        let (file, working) = (live.file(), live.work.token());
         let inputs = self.inputs.clone();
         let progress = {
             let (inputs, session) = (inputs.clone(), session.clone());
@@ -197,17 +217,15 @@ impl Loop {
                 let _ = inputs.send(Input::Event(Event::ToolProgress { session, run, progress }));
             })
         };
-        let model = self
-            .engine
-            .agent(&session)
-            .and_then(|agent| agent.model().map(|model| (Arc::clone(model), agent.thinking())));
+        let model = self.model_of(&session);
         let context = ToolContext {
             cwd: scope.cwd.clone(),
             home: self.workspace.home(),
             session: session.clone(),
-            env: scope.tool_env(&session, file.as_deref(), model.as_ref()),
+            env: self.command_env(&scope, &session, file.as_deref()),
             shell: self.workspace.shell(),
-            images: model.as_ref().is_some_and(|(model, _)| model.images),
+            results,
+            images: model.is_some_and(|(model, _)| model.images),
             cancel: cancel.clone(),
             progress,
             host: Arc::clone(&self.host),
@@ -215,6 +233,7 @@ impl Loop {
         let abandon = self.abandon.clone();
         let toolbox = self.workspace.toolbox().clone();
         self.tracker.spawn(async move {
+            let _working = working;
             let end = ToolEnd::new(session, run, inputs);
             let tool = toolbox.run(context, &call.name, &call.arguments);
             tokio::select! {
@@ -227,6 +246,23 @@ impl Loop {
         });
     }
 
+    fn model_of(&self, session: &SessionId) -> Option<(Arc<ModelSpec>, ThinkingLevel)> {
+        let agent = self.engine.agent(session)?;
+        agent.model().map(|model| (Arc::clone(model), agent.thinking()))
+    }
+
+    /// Variables of a command: those of the process, then those of the session.
+    pub(crate) fn command_env(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        file: Option<&Path>,
+    ) -> Vec<(String, String)> {
+        let own = scope.tool_env(session, file, self.model_of(session).as_ref());
+        let depth = (DEPTH_VARIABLE.to_owned(), (self.engine.depth(session) + 1).to_string());
+        [own, vec![depth], self.workspace.command_env().to_vec()].concat()
+    }
+
     fn discover(&mut self, run: RunId, session: &SessionId) {
         let live = self.sessions.get(session).filter(|live| live.failed.is_none());
         let end = DiscoverEnd::new(run, self.inputs.clone());
@@ -237,6 +273,9 @@ impl Loop {
     }
 
     fn cancel(&mut self, session: &SessionId, run: RunId) {
+        if self.withdraw(session, run) {
+            return;
+        }
         if let Some(live) = self.sessions.get_mut(session)
             && let Some(cancel) = live.runs.remove(&run)
         {
@@ -245,13 +284,17 @@ impl Loop {
     }
 
     fn close_session(&mut self, session: &SessionId) {
-        let Some(mut live) = self.sessions.remove(session) else { return };
-        live.cancel.cancel();
-        if live.scope.is_none() {
+        self.withdraw_all(session);
+        let closed = Event::SessionClosed { session: session.clone() };
+        let Some(mut live) = self.sessions.remove(session).filter(|live| {
+            live.cancel.cancel();
+            live.scope.is_some()
+        }) else {
+            self.urgent.push_back(closed);
             return;
-        }
+        };
         let log = live.log.take().filter(SessionLog::is_saved);
-        if let Some(path) = log.as_ref().and_then(SessionLog::path).map(PathBuf::from) {
+        if let Some(path) = log.as_ref().and_then(|log| log.path()).map(PathBuf::from) {
             // Any handle makes the file durable; this one's lock ends now, so
             // that the session can be opened again at once. What is lost on a
             // failure is only the certainty after a power cut.
@@ -260,11 +303,22 @@ impl Loop {
         }
         drop(log);
         let (host, session) = (Arc::clone(&self.host), session.clone());
-        self.tracker.spawn(async move { host.end_session(&session).await });
+        let inputs = self.inputs.clone();
+        live.work.close();
+        self.tracker.spawn(async move {
+            host.end_session(&session).await;
+            // What was cancelled ends by itself or is given up.
+            live.work.wait().await;
+            let _ = inputs.send(Input::Event(closed));
+        });
     }
 
     /// Nothing is announced that could not be stored (`host.md` 2.4.8).
     fn update(&mut self, update: Update) {
+        if let Update::Session { session, update: SessionUpdate::AgentSettled { .. } } = &update {
+            let session = session.clone();
+            self.withdraw_all(&session);
+        }
         if let Update::Session { session, .. } = &update
             && self.sessions.get(session).is_some_and(|live| live.failed.is_some())
         {

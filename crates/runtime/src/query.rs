@@ -1,7 +1,7 @@
 //! What faces may look up in a session, and commands of the person.
 //!
 //! Answers come from the loop, so they are consistent with every command sent
-//! before them.
+//! before them. What stands in a file is read beside it: see `reading`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +14,15 @@ use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_engine::Event;
 use crew_engine::api::{Command, CommandId, QueueMode, SubagentView};
 use crew_store::error::Error;
-use crew_store::session::copy::{fork_point, user_messages};
-use crew_store::session::index::Kind;
-use crew_store::session::totals::{Totals, custom_data, totals};
-use crew_store::session::tree::tree_json;
+use crew_store::session::log::SessionLog;
+use crew_store::session::snapshot::Snapshot;
+use crew_store::session::totals::Totals;
 use crew_tools::{ChunkSink, UserCommand, UserCommandOutcome};
 use tokio::sync::oneshot;
 
-use crate::run::{Handle, Input, Live, Loop};
+use crate::gate::Place;
+use crate::reading::Reading;
+use crate::run::{Handle, Input, Loop};
 
 /// A question about an open session.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub enum Query {
     ForkMessages,
     /// Where a fork from a user message ends.
     ForkPoint(EntryId),
+    /// Whether an entry exists.
+    Known(EntryId),
     /// Its open subagents.
     Subagents,
     /// Takes the typed messages that wait out of the queue.
@@ -81,6 +84,8 @@ pub enum Answer {
         /// Text of the message, for the editor.
         text: String,
     },
+    /// To `Known`: it exists.
+    Known,
     /// To `Subagents`.
     Subagents(Vec<SubagentView>),
     /// To `ClearQueue`.
@@ -122,8 +127,12 @@ pub struct State {
     pub messages: usize,
     /// Typed messages that wait.
     pub pending: usize,
+    /// Results of its subagents that wait for the next request.
+    pub results_waiting: usize,
     /// The entry the next one follows.
     pub leaf: Option<EntryId>,
+    /// Whether that is the last one of the file: not after a move in the tree.
+    pub is_at_end: bool,
 }
 
 /// What a session holds and has cost.
@@ -159,14 +168,34 @@ pub enum QueryError {
     Ended,
 }
 
+/// Where the answer to a question goes.
+pub(crate) struct Asker(oneshot::Sender<(Result<Answer, QueryError>, Place)>);
+
+/// Where the outcome of a command of the person goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, QueryError>>;
+
+/// An answer, or what has to be read for it.
+enum Looked {
+    Now(Result<Answer, QueryError>),
+    Later(Snapshot, Reading),
+}
 
 impl Handle {
     /// Asks about an open session.
     pub async fn ask(&self, session: &SessionId, query: Query) -> Result<Answer, QueryError> {
+        self.ask_in_place(session, query).await.0
+    }
+
+    /// As [`Handle::ask`], with the place of the answer among the notices: what
+    /// was told before the moment that the answer tells of comes before it.
+    pub async fn ask_in_place(
+        &self,
+        session: &SessionId,
+        query: Query,
+    ) -> (Result<Answer, QueryError>, Place) {
         let (reply, answer) = oneshot::channel();
-        self.input(Input::Ask { session: session.clone(), query, reply });
-        answer.await.map_err(|_| QueryError::Ended)?
+        self.input(Input::Ask { session: session.clone(), query, asker: Asker(reply) });
+        answer.await.unwrap_or((Err(QueryError::Ended), Place::default()))
     }
 
     /// Runs a shell command of the person (`host.md` 4.3.9); its message enters
@@ -190,50 +219,74 @@ impl Handle {
     }
 }
 
+impl Asker {
+    /// A face that no longer waits needs no answer.
+    fn tell(self, answer: Result<Answer, QueryError>, place: Place) {
+        let _ = self.0.send((answer, place));
+    }
+}
+
 impl Loop {
-    pub(crate) fn ask(&mut self, session: &SessionId, query: Query, reply: Reply<Answer>) {
-        // A face that no longer waits needs no answer.
-        let _ = reply.send(self.look_up(session, query));
+    pub(crate) fn ask(&mut self, session: &SessionId, query: Query, asker: Asker) {
+        let place = self.gate.place();
+        match self.look_up(session, query) {
+            Looked::Now(answer) => asker.tell(answer, place),
+            Looked::Later(snapshot, reading) => {
+                self.tracker.spawn_blocking(move || asker.tell(reading.read(&snapshot), place));
+            }
+        }
     }
 
-    fn look_up(&mut self, id: &SessionId, query: Query) -> Result<Answer, QueryError> {
+    /// What stands in the file is read beside the loop, as of this moment.
+    fn look_up(&mut self, id: &SessionId, query: Query) -> Looked {
         if matches!(query, Query::ClearQueue) {
             let (steering, follow_up, effects) = self.engine.clear_queue(id);
             effects.into_iter().for_each(|effect| self.perform(effect));
-            return Ok(Answer::Cleared { steering, follow_up });
+            return Looked::Now(Ok(Answer::Cleared { steering, follow_up }));
         }
-        let live = self.sessions.get(id).ok_or(QueryError::UnknownSession)?;
-        let log = live.log.as_ref().ok_or(QueryError::UnknownSession)?;
-        let agent = self.engine.agent(id).ok_or(QueryError::UnknownSession)?;
-        let leaf = agent.record().leaf().cloned();
-        Ok(match query {
-            Query::State => Answer::State(Box::new(self.state(id, live)?)),
-            Query::Messages => Answer::Messages(agent.record().messages().cloned().collect()),
-            Query::Entries { since } => Answer::Entries { entries: entries(live, since)?, leaf },
-            Query::Tree => {
-                let tree = Raw::parse(&tree_json(log)?).unwrap_or_else(Raw::empty_object);
-                Answer::Tree { tree, leaf }
+        let live = self.sessions.get(id);
+        let (Some(live), Some(agent)) = (live, self.engine.agent(id)) else {
+            return Looked::Now(Err(QueryError::UnknownSession));
+        };
+        let Some(log) = &live.log else {
+            return Looked::Now(Err(QueryError::UnknownSession));
+        };
+        let leaf = || agent.record().leaf().cloned();
+        let reading = match query {
+            Query::State => {
+                let state = self.state(id, log).ok_or(QueryError::UnknownSession);
+                return Looked::Now(state.map(|state| Answer::State(Box::new(state))));
             }
-            Query::Totals => {
-                let crew = crew_usage(live, &self.engine.crew_usage(id))?;
-                Answer::Totals(Box::new(SessionTotals { own: totals(log)?, crew }))
+            Query::Messages => {
+                let messages = agent.record().messages().cloned().collect();
+                return Looked::Now(Ok(Answer::Messages(messages)));
             }
-            Query::ForkMessages => Answer::ForkMessages(user_messages(log)?),
-            Query::ForkPoint(entry) => {
-                let (leaf, text) = fork_point(log, &entry)?;
-                Answer::ForkPoint { leaf, text }
+            Query::Subagents => {
+                let subagents = self.engine.subagents(id);
+                return Looked::Now(Ok(Answer::Subagents(subagents)));
             }
-            Query::Subagents => Answer::Subagents(self.engine.subagents(id)),
-            Query::ClearQueue => return Err(QueryError::UnknownSession),
-        })
+            Query::Known(entry) => {
+                let is_known = log.index().position(&entry).is_some();
+                let unknown = QueryError::UnknownEntry(entry);
+                return Looked::Now(if is_known { Ok(Answer::Known) } else { Err(unknown) });
+            }
+            Query::ClearQueue => {
+                return Looked::Now(Err(QueryError::UnknownSession));
+            }
+            Query::Entries { since } => Reading::Entries { since, leaf: leaf() },
+            Query::Tree => Reading::Tree { leaf: leaf() },
+            Query::Totals => Reading::Totals { open: self.engine.crew_usage(id) },
+            Query::ForkMessages => Reading::ForkMessages,
+            Query::ForkPoint(entry) => Reading::ForkPoint(entry),
+        };
+        Looked::Later(log.snapshot(), reading)
     }
 
-    fn state(&self, id: &SessionId, live: &Live) -> Result<State, QueryError> {
-        let log = live.log.as_ref().ok_or(QueryError::UnknownSession)?;
-        let agent = self.engine.agent(id).ok_or(QueryError::UnknownSession)?;
+    fn state(&self, id: &SessionId, log: &SessionLog) -> Option<State> {
+        let agent = self.engine.agent(id)?;
         let (steering, follow_up) = agent.queue_modes();
         let (waiting, later) = agent.queued_texts();
-        Ok(State {
+        Some(State {
             header: log.header().clone(),
             file: log.path().map(PathBuf::from),
             is_saved: log.is_saved(),
@@ -247,7 +300,9 @@ impl Loop {
             follow_up,
             messages: agent.record().messages().count(),
             pending: waiting.len() + later.len(),
+            results_waiting: self.engine.results_waiting(id),
             leaf: agent.record().leaf().cloned(),
+            is_at_end: agent.record().leaf() == log.last(),
         })
     }
 
@@ -315,45 +370,4 @@ fn executed(command: String, outcome: &UserCommandOutcome, exclude: bool) -> Mes
         exclude_from_context: exclude.then_some(true),
         timestamp: crate::clock::now(),
     })
-}
-
-fn entries(live: &Live, since: Option<EntryId>) -> Result<Vec<Raw>, QueryError> {
-    let Some(log) = &live.log else { return Err(QueryError::UnknownSession) };
-    let from = match since {
-        None => 0,
-        Some(id) => match log.index().position(&id) {
-            Some(at) => at + 1,
-            None => return Err(QueryError::UnknownEntry(id)),
-        },
-    };
-    let mut entries = Vec::new();
-    log.each_line(from, |_, line| entries.extend(Raw::parse(line)))?;
-    Ok(entries)
-}
-
-/// Usage of all children of a session: the newest record of each in its file,
-/// and the live figures of those still open.
-fn crew_usage(live: &Live, open: &[(String, Usage)]) -> Result<Usage, QueryError> {
-    let Some(log) = &live.log else { return Ok(Usage::default()) };
-    let mut newest: Vec<(String, Usage)> = Vec::new();
-    let mut set = |id: String, usage: Usage| match newest.iter_mut().find(|(known, _)| *known == id)
-    {
-        Some((_, known)) => *known = usage,
-        None => newest.push((id, usage)),
-    };
-    let has_any = log.index().entries().iter().any(|entry| entry.kind == Kind::Custom);
-    if has_any {
-        for (_, data) in custom_data(log, "crew.usage")? {
-            let value = data.value();
-            let id = value["subagentId"].as_str().unwrap_or_default().to_owned();
-            let usage = serde_json::from_value(value["usage"].clone()).unwrap_or_default();
-            set(id, usage);
-        }
-    }
-    for (id, usage) in open {
-        set(id.clone(), usage.clone());
-    }
-    let mut sum = Usage::default();
-    newest.iter().for_each(|(_, usage)| sum.add(usage));
-    Ok(sum)
 }

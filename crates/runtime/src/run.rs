@@ -1,6 +1,6 @@
 //! The loop: one task owns the engine and takes one event after the other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::approvals::{Approvals, Question};
 use crate::clock;
-use crate::gate::{Gate, Lane};
+use crate::gate::{Gate, Lane, Place};
 use crate::preparer::Preparer;
-use crate::query::{Answer, Query, Reply};
+use crate::query::{Asker, Query, Reply};
+use crate::work::copies::Isolated;
 use crate::workspace::{Prepared, Scope, Workspace};
 
 /// What a running host is made of.
@@ -36,6 +38,19 @@ pub struct Parts {
     pub workspace: Arc<Workspace>,
     /// What the tools of the process share.
     pub host: Arc<crew_tools::Host>,
+}
+
+/// What a host works with from now on, after files were read again
+/// (`host.md` 8.23).
+pub struct Renewed {
+    /// Answers every request that is not under way.
+    pub model: Arc<dyn Model>,
+    /// Prepares every session that is opened from now on.
+    pub workspace: Arc<Workspace>,
+    /// For the same sessions.
+    pub settings: crew_engine::api::Settings,
+    /// Requests under way at each provider at most (`product.md` P-13).
+    pub requests_max: Option<usize>,
 }
 
 /// Sends commands; cheap to copy.
@@ -52,6 +67,11 @@ impl Handle {
         let id = CommandId(self.commands.fetch_add(1, Ordering::Relaxed) + 1);
         self.input(Input::Event(Event::Command(id, command)));
         id
+    }
+
+    /// Changes what the host works with. Open sessions go on as they are.
+    pub fn renew(&self, renewed: Renewed) {
+        self.input(Input::Renew(Box::new(renewed)));
     }
 
     pub(crate) fn input(&self, input: Input) {
@@ -81,6 +101,11 @@ impl Updates {
         Some(notice)
     }
 
+    /// Whether everything that was told before an answer has been taken.
+    pub fn has_reached(&self, place: Place) -> bool {
+        self.gate.has_reached(place)
+    }
+
     /// From now on slows nothing, however much waits: for a face that puts
     /// what it missed together itself (`terminal.md` TERM-32).
     #[must_use]
@@ -104,6 +129,10 @@ pub enum Notice {
     Update(Update),
     /// A problem that stopped nothing; untrusted text.
     Warning(String),
+    /// The person is asked whether a tool may run.
+    Question(Question),
+    /// A question needs no answer any more.
+    QuestionOver(u64),
     /// An owner was prepared; precedes the answer to its `Open`.
     Opened {
         /// The session.
@@ -136,7 +165,7 @@ pub(crate) enum Input {
     Ask {
         session: SessionId,
         query: Query,
-        reply: Reply<Answer>,
+        asker: Asker,
     },
     RunCommand {
         session: SessionId,
@@ -148,6 +177,15 @@ pub(crate) enum Input {
     AbortCommand {
         session: SessionId,
     },
+    /// Files were read again.
+    Renew(Box<Renewed>),
+    /// The person answered a question.
+    Allowed {
+        question: u64,
+        is_allowed: bool,
+    },
+    /// Work beside the loop has something to say to people.
+    Warning(String),
     /// A tool or stream is over and need not be cancelled any more.
     Over {
         session: SessionId,
@@ -159,15 +197,29 @@ pub(crate) enum Input {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening(pub(crate) u64);
 
+/// Where a session stands among the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A top session.
+    Owner,
+    /// A child of the crew.
+    Crew,
+    /// A child of a `task` call of this session.
+    Task(SessionId),
+}
+
 /// A session as the shell holds it.
 pub(crate) struct Live {
     pub(crate) opening: Opening,
+    pub(crate) role: Role,
     /// Absent while it is being prepared.
     pub(crate) log: Option<SessionLog>,
     /// For tools and discovery; absent while it is being prepared.
     pub(crate) scope: Option<Arc<Scope>>,
     /// Ends everything of the session.
     pub(crate) cancel: CancellationToken,
+    /// Tools and background commands that have not ended.
+    pub(crate) work: TaskTracker,
     /// What runs, by run.
     pub(crate) runs: HashMap<RunId, CancellationToken>,
     /// The command of the person that runs, until it is cancelled or over.
@@ -175,6 +227,21 @@ pub(crate) struct Live {
     /// The entry that could not be written and of which the engine does not
     /// know yet: nothing behind it starts (`style.md` 3).
     pub(crate) failed: Option<EntryId>,
+}
+
+impl Live {
+    /// Whether it is anybody's child.
+    pub(crate) fn is_child(&self) -> bool {
+        match self.role {
+            Role::Owner => false,
+            Role::Crew | Role::Task(_) => true,
+        }
+    }
+
+    /// Its file, also while it is only planned.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.log.as_ref().and_then(|log| log.path()).map(PathBuf::from)
+    }
 }
 
 /// The loop's state.
@@ -189,6 +256,11 @@ pub(crate) struct Loop {
     pub(crate) notices: UnboundedSender<Notice>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) preparer: Preparer,
+    pub(crate) approvals: Approvals,
+    /// Temporary artifact folders of calls under way (`task.md` ART-9).
+    pub(crate) leases: BTreeSet<PathBuf>,
+    /// Copies that isolated children work in.
+    pub(crate) isolated: Isolated,
     /// Events that come before everything in the channel.
     pub(crate) urgent: VecDeque<Event>,
     pub(crate) tracker: TaskTracker,
@@ -220,6 +292,9 @@ pub fn start(parts: Parts) -> (Handle, Updates) {
         notices: notices.clone(),
         gate: Arc::clone(&gate),
         preparer: Preparer::default(),
+        approvals: Approvals::default(),
+        leases: BTreeSet::new(),
+        isolated: Isolated::default(),
         urgent: VecDeque::new(),
         tracker: TaskTracker::new(),
         cancel: CancellationToken::new(),
@@ -323,11 +398,19 @@ impl Loop {
             Input::Prepared { session, opening, result } => {
                 self.prepared(session, opening, *result);
             }
-            Input::Ask { session, query, reply } => self.ask(&session, query, reply),
+            Input::Ask { session, query, asker } => self.ask(&session, query, asker),
             Input::RunCommand { session, command, exclude, chunks, reply } => {
                 self.run_command(session, command, exclude, chunks, reply);
             }
             Input::AbortCommand { session } => self.abort_command(&session),
+            Input::Renew(renewed) => {
+                self.model = renewed.model;
+                self.workspace = renewed.workspace;
+                self.engine.reconfigure(renewed.settings);
+                self.engine.bound_requests(renewed.requests_max);
+            }
+            Input::Allowed { question, is_allowed } => self.answered(question, is_allowed),
+            Input::Warning(text) => self.tell(Notice::Warning(text)),
             Input::Over { session, run } => {
                 if let Some(live) = self.sessions.get_mut(&session) {
                     live.runs.remove(&run);
@@ -337,6 +420,7 @@ impl Loop {
     }
 
     pub(crate) fn step(&mut self, event: Event) {
+        self.note_lease(&event);
         if let Event::AppendFailed { session, .. } = &event
             && let Some(live) = self.sessions.get_mut(session)
         {

@@ -8,6 +8,7 @@ use crew_base::id::{RunId, SessionId};
 use crew_base::model::{ModelError, ModelErrorKind, ModelEvent};
 use crew_base::tool::ToolOutcome;
 use crew_engine::Event;
+use crew_engine::api::Branch;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
@@ -140,6 +141,35 @@ impl Drop for PrepareEnd {
         let (session, opening) = (self.session.clone(), self.opening);
         let result = Box::new(result);
         let _ = self.inputs.send(Input::Prepared { session, opening, result });
+    }
+}
+
+/// Sends the one ending of a reading of branches; an error when dropped without.
+pub(crate) struct BranchEnd {
+    session: SessionId,
+    run: RunId,
+    inputs: UnboundedSender<Input>,
+    result: Option<Result<Branch, String>>,
+}
+
+impl BranchEnd {
+    pub(crate) fn new(session: SessionId, run: RunId, inputs: UnboundedSender<Input>) -> BranchEnd {
+        BranchEnd { session, run, inputs, result: None }
+    }
+
+    pub(crate) fn send(mut self, result: Result<Branch, String>) {
+        self.result = Some(result);
+    }
+}
+
+impl Drop for BranchEnd {
+    fn drop(&mut self) {
+        let result = self.result.take().unwrap_or_else(|| {
+            Err("the session could not be read because of an internal failure".to_owned())
+        });
+        let (session, run) = (self.session.clone(), self.run);
+        let event = Event::BranchRead { session, run, result: result.map(Box::new) };
+        let _ = self.inputs.send(Input::Event(event));
     }
 }
 

@@ -6,7 +6,9 @@
 mod prepare;
 mod resources;
 mod selection;
+mod task;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -14,9 +16,10 @@ use crew_base::definition::Discovery;
 use crew_base::id::SessionId;
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_engine::Opened;
+use crew_engine::api::task::Approval;
 use crew_model::auth::Credentials;
 use crew_model::catalog::Catalog;
-use crew_store::definitions::{Catalog as Definitions, Folders};
+use crew_store::definitions::{Catalog as Definitions, Folders, Found};
 use crew_store::paths::{SessionFolder, project_dir};
 use crew_store::session::log::SessionLog;
 use crew_store::settings::typed::Settings;
@@ -101,12 +104,34 @@ pub struct WorkspaceConfig {
     pub tools: ToolWish,
     /// Prompt options.
     pub prompt: PromptWish,
+    /// Folder for what need not last.
+    pub tmp: PathBuf,
+    /// Variables that every command gets beside those of its session.
+    pub command_env: Vec<(String, String)>,
+    /// Somebody answers the questions of owners (`task.md` OBS-3).
+    pub can_ask: bool,
+    /// Limits of the output that `task` returns.
+    pub task_output: TaskOutput,
+    /// How deep an owner of this process stands, as the engine is told too.
+    pub depth: u32,
+}
+
+/// Limits of the output that `task` returns, where they are not the usual ones
+/// (`task.md` 1.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskOutput {
+    /// In bytes.
+    pub bytes_max: Option<usize>,
+    /// In lines.
+    pub lines_max: Option<usize>,
 }
 
 /// Prepares sessions and finds definitions.
 pub struct Workspace {
     config: WorkspaceConfig,
     definitions: Mutex<Definitions>,
+    /// Warnings about settings that are read again and again.
+    told: Mutex<BTreeSet<String>>,
 }
 
 /// What a session works with.
@@ -114,6 +139,11 @@ pub struct Workspace {
 pub(crate) struct Scope {
     /// Its working directory.
     pub(crate) cwd: PathBuf,
+    /// The directory whose project files count: not the copy that an isolated
+    /// child works in.
+    pub(crate) project: PathBuf,
+    /// What its tools may do unasked; read when it was opened.
+    pub(crate) approval: Arc<Approval>,
     /// What prompts are made from, as the owner found it when it was opened;
     /// its children see the same (`crew.md` ISO-5).
     resources: Arc<resources::Resources>,
@@ -135,6 +165,9 @@ pub(crate) struct Prepared {
     pub(crate) is_owner: bool,
     pub(crate) warnings: Vec<String>,
 }
+
+/// Tells a program that a command starts how deep it stands (C064).
+pub const DEPTH_VARIABLE: &str = "CREW_DEPTH";
 
 impl Scope {
     /// Variables for commands (`host.md` 1.2.6).
@@ -163,11 +196,20 @@ impl Scope {
 impl Workspace {
     /// A workspace; reads nothing yet.
     pub fn new(config: WorkspaceConfig) -> Workspace {
-        Workspace { config, definitions: Mutex::default() }
+        Workspace { config, definitions: Mutex::default(), told: Mutex::default() }
     }
 
     pub(crate) fn toolbox(&self) -> &Toolbox {
         &self.config.toolbox
+    }
+
+    pub(crate) fn tmp(&self) -> &Path {
+        &self.config.tmp
+    }
+
+    /// Variables of a command of a session.
+    pub(crate) fn command_env(&self) -> &[(String, String)] {
+        &self.config.command_env
     }
 
     pub(crate) fn home(&self) -> Option<PathBuf> {
@@ -195,15 +237,17 @@ impl Workspace {
 
     /// The definitions of this moment (`crew.md` CAT-8).
     pub(crate) fn discover(&self, scope: &Scope) -> Discovery {
-        let folders = Folders {
-            user_dir: self.config.agent_dir.clone(),
-            project_dir: project_dir(&scope.cwd),
-        };
-        let trusted = self.trusts(&scope.cwd);
+        self.find_definitions(&scope.project).discovery
+    }
+
+    fn find_definitions(&self, project: &Path) -> Found {
+        let folders =
+            Folders { user_dir: self.config.agent_dir.clone(), project_dir: project_dir(project) };
+        let trusted = self.trusts(project);
         match self.definitions.lock() {
-            Ok(mut definitions) => definitions.discover(&folders, trusted).discovery,
+            Ok(mut definitions) => definitions.discover(&folders, trusted),
             // A panic while holding the lock leaves a cache that is not used again.
-            Err(_) => Definitions::default().discover(&folders, trusted).discovery,
+            Err(_) => Definitions::default().discover(&folders, trusted),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! of tool lists in `definitions::deltas`.
 
 mod deltas;
+mod extra;
 mod fields;
 mod file;
 mod folder;
@@ -17,11 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crew_base::definition::{Definition, Discovery, Source, Warning};
+use crew_task::agents::Agent;
 
 pub use fields::split_model;
 pub(crate) use file::parse;
 
 use crate::bundled;
+use extra::Extra;
 use file::Parsed;
 use folder::Cache;
 use overrides::Overrides;
@@ -43,6 +46,9 @@ pub struct Folders {
 pub struct Found {
     /// Definitions, warnings and the folders for new ones.
     pub discovery: Discovery,
+    /// The same definitions with the keys that only the `task` tool reads
+    /// (`task.md` OBS-2).
+    pub agents: Vec<Agent>,
     /// `widget.showToolCalls`, project over user (`crew.md` CFG-9).
     pub show_tool_calls: bool,
 }
@@ -75,12 +81,14 @@ impl Catalog {
         self.add_bundled(&mut run);
         let show_tool_calls = self.apply_configurations(folders, trusted, &mut run);
         let shown = |folder: &Path| folder.to_string_lossy().into_owned();
+        let both = run.definitions.iter().zip(run.extras);
+        let agents = both.map(|(definition, extra)| extra.agent(definition)).collect();
         let discovery = Discovery {
             definitions: run.definitions,
             warnings: run.warnings,
             folders: vec![shown(&project), shown(&user)],
         };
-        Found { discovery, show_tool_calls }
+        Found { discovery, agents, show_tool_calls }
     }
 
     fn read_folder(&mut self, folder: &Path, source: Source, run: &mut Run) {
@@ -167,6 +175,8 @@ fn has_gated_files(folders: &Folders) -> bool {
 #[derive(Default)]
 struct Run {
     definitions: Vec<Arc<Definition>>,
+    /// In the order of the definitions.
+    extras: Vec<Extra>,
     places: BTreeMap<String, usize>,
     warnings: Vec<Warning>,
 }
@@ -197,6 +207,7 @@ impl Run {
         if !self.places.contains_key(&definition.name) {
             self.places.insert(definition.name.clone(), self.definitions.len());
             self.definitions.push(Arc::clone(definition));
+            self.extras.push(parsed.extra.clone());
         }
     }
 

@@ -16,6 +16,7 @@ mod markup;
 mod message;
 mod page;
 mod survey;
+mod task;
 mod transcript;
 mod view;
 

@@ -6,7 +6,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, io_error};
 
@@ -32,6 +32,14 @@ fn make_dirs(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Creates a fresh folder below another, 0700.
+pub(crate) fn create_fresh_dir(parent: &Path, prefix: &str) -> Result<PathBuf> {
+    let made = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
+    let made = made.map_err(io_error("create", parent))?;
+    set_mode(made.path(), 0o700).map_err(io_error("create", made.path()))?;
+    Ok(made.keep())
 }
 
 /// Opens a file that must not exist yet, 0600, for appending.

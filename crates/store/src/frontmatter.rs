@@ -177,6 +177,25 @@ impl Value {
             ),
         }
     }
+
+    /// The JSON value that means the same; a number that JSON cannot write
+    /// stays text.
+    pub fn to_json(&self) -> Json {
+        match self {
+            Value::Scalar(scalar) => match scalar.kind {
+                Kind::Text => Json::String(scalar.text.clone()),
+                Kind::Number => serde_json::from_str(&scalar.text)
+                    .unwrap_or_else(|_| Json::String(scalar.text.clone())),
+                Kind::Bool(value) => Json::Bool(value),
+                Kind::Null => Json::Null,
+            },
+            Value::List(items) => Json::Array(items.iter().map(Value::to_json).collect()),
+            Value::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| (key.clone(), value.to_json()));
+                Json::Object(entries.collect())
+            }
+        }
+    }
 }
 
 impl Scalar {

@@ -6,6 +6,7 @@
 //! decide what a session does: values come in, data and typed errors go out.
 //! Read `session` first, then `settings`.
 
+pub mod artifacts;
 pub mod bundled;
 pub mod context_files;
 pub mod definitions;

@@ -40,6 +40,8 @@ pub struct Summary {
     pub modified: Time,
     /// Number of `message` entries.
     pub messages: usize,
+    /// What its own answers cost, in dollars.
+    pub cost: f64,
     /// The first prompt, empty if there is none.
     pub first_text: String,
     /// Prompts and answers, cut at a bound.
@@ -200,6 +202,7 @@ fn summary(head: Head) -> Option<Summary> {
         created,
         modified: Time(0),
         messages: 0,
+        cost: 0.0,
         first_text: String::new(),
         search_text: String::new(),
         path: head.path,
@@ -231,6 +234,9 @@ fn take(row: &mut Summary, kind: Kind, line: &[u8]) {
             let is_talk = matches!(role, Role::User | Role::Assistant);
             if is_talk && let Some(message) = read_message(role, &String::from_utf8_lossy(line)) {
                 row.modified = row.modified.max(message.timestamp());
+                if let Message::Assistant(answer) = &message {
+                    row.cost += answer.usage.cost.total;
+                }
                 take_text(row, &message);
             }
         }

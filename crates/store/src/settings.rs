@@ -7,4 +7,5 @@
 pub mod file;
 mod old_keys;
 mod reader;
+pub mod task;
 pub mod typed;

@@ -600,3 +600,27 @@ fn an_export_follows_the_umask_and_an_existing_file_keeps_its_mode() {
     assert_eq!(mode(&at("page.html")), 0o640);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 }
+
+#[test]
+fn children_of_a_task_call_stand_by_themselves() {
+    // task.md OBS-5, DELIV-2; host.md 8.15: no envelope shows
+    let call = json!({"type": "toolCall", "id": "t", "name": "task", "arguments":
+        {"context": "c", "tasks": [{"name": "Ann", "task": "a"}, {"name": "Bob", "task": "b"}]}});
+    let records = json!({"results": [
+        {"id": "Ann", "agent": "scout", "exitCode": 0, "aborted": false, "durationMs": 12_000,
+            "requests": 3, "output": "<b>found</b>", "outputPath": "/s/X/Ann.md"},
+        {"id": "Bob", "agent": "task", "exitCode": 1, "aborted": true, "output": "",
+            "abortReason": "cancelled by the caller"},
+    ]});
+    let world = World::of(&[
+        user("go"),
+        answer(json!([call])),
+        result("t", "task", "<task-result id=\"Ann\">ENVELOPE</task-result>", records),
+    ]);
+    let page = world.page(&ExportOptions::default());
+    check_markup(&page);
+    for part in ["2 children", "&lt;b&gt;found", "completed", "3 requests", "/s/X/Ann.md"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(page.contains("cancelled by the caller") && !page.contains("ENVELOPE"));
+}

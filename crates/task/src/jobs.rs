@@ -21,8 +21,11 @@ pub fn background(call: &ToolCall) -> Option<String> {
 }
 
 /// The same call without the argument that only `task` children have, for the
-/// ordinary `bash` tool.
+/// ordinary `bash` tool; calls of other tools stay as they are.
 pub fn foreground(call: &ToolCall) -> ToolCall {
+    if call.name != BASH_TOOL {
+        return call.clone();
+    }
     let mut arguments = call.arguments.value();
     if let Some(fields) = arguments.as_object_mut() {
         fields.remove("background");

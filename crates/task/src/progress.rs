@@ -47,27 +47,29 @@ pub struct Progress {
     pub stage: Stage,
     /// Completed answers.
     pub requests: u32,
-    /// Tokens and cost of all answers.
+    /// Tokens and cost of all answers, compactions and own children.
     pub usage: Usage,
-    /// Any answer reported usage.
+    /// Any usage was reported.
     pub has_usage: bool,
     /// Context size of the latest answer.
     pub context_tokens: Option<u64>,
+    tokens: u64,
     running_tools: Vec<(String, String)>,
     recent_tools: VecDeque<String>,
     recent_lines: VecDeque<String>,
 }
 
 impl Progress {
-    /// Input, output and cache writes (1.2 `tokens`).
+    /// Input, output and cache writes of its answers (1.2 `tokens`).
     pub fn tokens(&self) -> u64 {
-        self.usage.input + self.usage.output + self.usage.cache_write
+        self.tokens
     }
 
     /// An answer was recorded; those that failed cost, too.
     pub fn answer(&mut self, answer: &AssistantMessage) {
-        self.usage.add(&answer.usage);
-        self.has_usage |= answer.usage != Usage::default();
+        let usage = &answer.usage;
+        self.spent(usage);
+        self.tokens += usage.input + usage.output + usage.cache_write;
         if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
             return;
         }
@@ -78,6 +80,12 @@ impl Progress {
             let line = crew_base::text::excerpt(line, LINE_CHARS_MAX);
             push(&mut self.recent_lines, line, RECENT_LINES_MAX);
         }
+    }
+
+    /// Something beside the answers cost this much.
+    pub fn spent(&mut self, usage: &Usage) {
+        self.usage.add(usage);
+        self.has_usage |= *usage != Usage::default();
     }
 
     /// A tool started; `call` names the call.

@@ -67,6 +67,8 @@ pub struct Record {
     pub integration: Option<Integration>,
     /// Accepted calls of `yield`, as recorded.
     pub yields: Vec<Value>,
+    /// Retries of a request were given up: how many there were, and why.
+    pub retry_failure: Option<(u32, String)>,
 }
 
 /// The one status of a record (DELIV-2, OP-7, OP-15).
@@ -148,6 +150,9 @@ impl Record {
         if !self.yields.is_empty() {
             add("extractedToolData", json!({"yield": self.yields}));
         }
+        let retry =
+            |(attempt, error): &(u32, String)| json!({"attempt": attempt, "errorMessage": error});
+        add_some(&mut add, "retryFailure", self.retry_failure.as_ref().map(retry));
         Value::Object(fields)
     }
 }

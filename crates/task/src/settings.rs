@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use crew_base::limits::{TASK_BATCH_ITEMS, TASK_OUTPUT_BYTES_MAX, TASK_OUTPUT_LINES_MAX};
 use crew_base::model::ThinkingLevel;
-use crew_cycle::schema::SchemaMode;
+
+/// How a schema is taken, as the cycle that checks it knows it.
+pub type SchemaMode = crew_cycle::schema::SchemaMode;
 
 /// Everything below `task.`, with its defaults.
 #[derive(Clone, Debug, PartialEq)]

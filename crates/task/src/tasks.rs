@@ -171,6 +171,8 @@ struct Child {
     driver: Driver<Yields>,
     stage: Stage,
     progress: Progress,
+    /// Retries that were given up last, unless a good answer followed.
+    retry_failure: Option<(u32, String)>,
     prepared: Option<Prepared>,
     opened: Option<OpenedTask>,
     /// Nothing it started is left.
@@ -215,25 +217,13 @@ impl Tasks {
     #[must_use]
     pub fn take_effects(&mut self) -> Vec<Effect> {
         let effects = std::mem::take(&mut self.out);
-        let answered = effects.iter().filter_map(|effect| match effect {
-            Effect::ToolEnded { run, .. } => Some(*run),
-            Effect::Ask { .. }
-            | Effect::Lease { .. }
-            | Effect::Isolate(_)
-            | Effect::Open(_)
-            | Effect::Prompt { .. }
-            | Effect::Stop { .. }
-            | Effect::Close { .. }
-            | Effect::StartJob { .. }
-            | Effect::Progress { .. }
-            | Effect::WriteArtifact { .. }
-            | Effect::Integrate { .. }
-            | Effect::Discard { .. }
-            | Effect::EndLease { .. }
-            | Effect::Update(_) => None,
-        });
-        self.answered = answered.collect();
+        self.answered = effects.iter().filter_map(answered).collect();
         effects
+    }
+
+    /// Whether something waits to be carried out.
+    pub fn has_effects(&self) -> bool {
+        !self.out.is_empty()
     }
 
     /// Whether a session is a child of this tool.
@@ -263,6 +253,23 @@ impl Tasks {
             && self.out.is_empty()
     }
 
+    /// Whether a call waits for the person.
+    pub fn is_asking(&self, run: RunId) -> bool {
+        self.asking.contains_key(&run)
+    }
+
+    /// Whether no call of this session runs or waits.
+    pub fn is_quiet_for(&self, session: &SessionId) -> bool {
+        let own = self.calls.values().map(|call| &call.caller);
+        let asking = self.asking.values().map(|asking| &asking.caller);
+        own.chain(asking).all(|caller| caller.session != *session)
+    }
+
+    /// Whether a child may compact its context by itself (`crew.md` CAT-18).
+    pub fn compacts(&self, session: &SessionId) -> bool {
+        self.resolved(session).is_none_or(|resolved| resolved.agent.definition.compaction)
+    }
+
     /// Child sessions that exist, by id of the session.
     pub fn sessions(&self) -> impl Iterator<Item = &SessionId> {
         self.children.keys()
@@ -276,6 +283,27 @@ impl Tasks {
     fn ended(&mut self, session: &SessionId, run: RunId, outcome: ToolOutcome) {
         let session = session.clone();
         self.out.push(Effect::ToolEnded { session, run, outcome, usage: None });
+    }
+}
+
+/// The call that an effect answers.
+fn answered(effect: &Effect) -> Option<RunId> {
+    match effect {
+        Effect::ToolEnded { run, .. } => Some(*run),
+        Effect::Ask { .. }
+        | Effect::Lease { .. }
+        | Effect::Isolate(_)
+        | Effect::Open(_)
+        | Effect::Prompt { .. }
+        | Effect::Stop { .. }
+        | Effect::Close { .. }
+        | Effect::StartJob { .. }
+        | Effect::Progress { .. }
+        | Effect::WriteArtifact { .. }
+        | Effect::Integrate { .. }
+        | Effect::Discard { .. }
+        | Effect::EndLease { .. }
+        | Effect::Update(_) => None,
     }
 }
 

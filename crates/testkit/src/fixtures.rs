@@ -12,6 +12,7 @@ use crew_base::model::{
     Api, ModelError, ModelErrorKind, ModelEvent, ModelSpec, Rates, ThinkingLevel,
 };
 use crew_base::tool::ToolDefinition;
+use crew_engine::api::task::{OpenTask, bash_definition, wait_definition};
 use crew_engine::{Opened, api};
 
 /// A tool without arguments.
@@ -24,16 +25,27 @@ pub fn tool(name: &str) -> ToolDefinition {
     }
 }
 
-/// `bash` and the six owner tools.
+/// `bash`, `task` and the six owner tools.
 pub fn owner_tools() -> Vec<ToolDefinition> {
-    let mut tools = vec![tool("bash")];
+    let mut tools = vec![tool("bash"), tool("task")];
     tools.extend(api::owner_tools());
     tools
 }
 
-/// `bash`, `read` and the report tool.
+/// `bash`, `read`, `task` and the report tool.
 pub fn child_tools() -> Vec<ToolDefinition> {
-    vec![tool("bash"), tool("read"), api::report_tool()]
+    vec![tool("bash"), tool("read"), tool("task"), api::report_tool()]
+}
+
+/// The tools of a child of `task`, as its plan names them.
+pub fn task_tools(open: &OpenTask) -> Vec<ToolDefinition> {
+    let named = |name: &String| match name.as_str() {
+        "bash" => bash_definition(&tool(name)),
+        "wait" => wait_definition(),
+        "yield" => open.yield_tool.clone(),
+        _ => tool(name),
+    };
+    open.tools.iter().map(named).collect()
 }
 
 /// A session that was prepared with these tools: new, in a file, with a model.
@@ -41,6 +53,8 @@ pub fn opened(file: &str, tools: Vec<ToolDefinition>) -> Opened {
     Opened {
         file: Some(file.to_owned()),
         model: Some(model("m")),
+        is_fallback: false,
+        fallbacks: Vec::new(),
         thinking: ThinkingLevel::Off,
         prompt: Prompt { sections: vec![("preamble".into(), "p".into())], tools },
         loaded: Loaded::default(),

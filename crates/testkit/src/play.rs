@@ -1,6 +1,8 @@
 //! The engine played by hand: what models say and tools give is a line of the
 //! test, the rest of the shell is obedient.
 
+mod tasks;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -8,12 +10,13 @@ use crew_agent::Settings;
 use crew_base::definition::Discovery;
 use crew_base::entry::{Entry, EntryBody};
 use crew_base::id::{EntryId, RunId, SessionId};
-use crew_base::message::{Block, Message, SharedMessage};
+use crew_base::message::{Block, Message, SharedMessage, ToolCall};
 use crew_base::model::{ModelErrorKind, ModelEvent, ModelRequest, ThinkingLevel};
 use crew_base::time::Time;
 use crew_base::tool::ToolOutcome;
+use crew_engine::api::task::{OpenTask, Setup};
 use crew_engine::api::{AbortOrigin, Command, CommandId, Control, Refusal, Update};
-use crew_engine::{Effect, Engine, EngineConfig, Event, OpenPlan, Opened, Source};
+use crew_engine::{Effect, Engine, EngineConfig, Event, OpenPlan, Opened, Source, TaskWork};
 use serde_json::{Value, json};
 
 use crate::fixtures;
@@ -35,6 +38,21 @@ pub struct Play {
     coming: VecDeque<Event>,
     openings: Vec<(SessionId, Opened)>,
     discoveries: Vec<RunId>,
+    /// Readings of branches that wait: session, run, leaf, chosen entry.
+    pub readings: Vec<(SessionId, RunId, Option<EntryId>, EntryId)>,
+    /// What is read for calls of `task`.
+    pub setup: Setup,
+    /// Work for the `task` tool that waits for its end; an obedient shell does
+    /// at once what can be done.
+    pub works: Vec<TaskWork>,
+    /// All work for the `task` tool so far.
+    pub worked: Vec<TaskWork>,
+    /// Plans of `task` children in order.
+    pub task_plans: Vec<OpenTask>,
+    /// Lifecycle of `task` children: phase and id.
+    pub task_updates: Vec<String>,
+    /// Calls that ran outside, in order.
+    pub ran: Vec<(SessionId, ToolCall)>,
     streams: BTreeMap<SessionId, RunId>,
     requests: BTreeMap<SessionId, Vec<ModelRequest>>,
     tools: BTreeMap<SessionId, Vec<RunId>>,
@@ -105,7 +123,7 @@ impl Default for Play {
 impl Play {
     /// An engine without sessions.
     pub fn empty() -> Play {
-        let config = EngineConfig { settings: Settings::default(), home: None };
+        let config = EngineConfig { settings: Settings::default(), home: None, depth: 0 };
         Play {
             engine: Engine::new(7, config),
             now: Time(1_796_046_183_000),
@@ -115,6 +133,13 @@ impl Play {
             coming: VecDeque::new(),
             openings: Vec::new(),
             discoveries: Vec::new(),
+            readings: Vec::new(),
+            setup: Setup::default(),
+            works: Vec::new(),
+            worked: Vec::new(),
+            task_plans: Vec::new(),
+            task_updates: Vec::new(),
+            ran: Vec::new(),
             streams: BTreeMap::new(),
             requests: BTreeMap::new(),
             tools: BTreeMap::new(),
@@ -148,6 +173,11 @@ impl Play {
                 let (session, tools) = match plan {
                     OpenPlan::Owner { session, .. } => (session, fixtures::owner_tools()),
                     OpenPlan::Child(open) => (open.session, fixtures::child_tools()),
+                    OpenPlan::Task(open) => {
+                        let (session, tools) = (open.session.clone(), fixtures::task_tools(&open));
+                        self.task_plans.push(*open);
+                        (session, tools)
+                    }
                 };
                 let opened = fixtures::opened(&format!("/{session}.jsonl"), tools);
                 self.openings.push((session, opened));
@@ -161,10 +191,15 @@ impl Play {
                 self.streams.insert(session.clone(), run);
                 self.requests.entry(session).or_default().push(request);
             }
-            Effect::RunTool { session, run, .. } => {
-                self.tools.entry(session).or_default().push(run);
+            Effect::RunTool { session, run, call } => {
+                self.tools.entry(session.clone()).or_default().push(run);
+                self.ran.push((session, call));
             }
             Effect::Discover { run, .. } => self.discoveries.push(run),
+            Effect::ReadBranch { session, run, from, to } => {
+                self.log.push(format!("{session} reads a branch"));
+                self.readings.push((session, run, from, to));
+            }
             Effect::Cancel { session, run } => {
                 self.log.push(format!("{session} cancels"));
                 let tools = self.tools.entry(session.clone()).or_default();
@@ -174,7 +209,17 @@ impl Play {
                     self.coming.push_back(Event::ToolEnded { session, run, outcome });
                 }
             }
-            Effect::CloseSession { session } => self.closed.push(session),
+            Effect::Task(work) => self.take_work(work),
+            Effect::CloseSession { session } => {
+                self.openings.retain(|(opening, _)| *opening != session);
+                if self.is_obedient {
+                    self.coming.push_back(Event::SessionClosed { session: session.clone() });
+                }
+                self.closed.push(session);
+            }
+            Effect::Update(Update::Task(update)) => {
+                self.task_updates.push(format!("{} {}", update.phase.word(), update.id));
+            }
             Effect::Update(Update::Answered { command, result }) => {
                 self.answers.insert(command, result);
             }

@@ -1,9 +1,10 @@
 //! One session played by hand: inputs in, a trace of lines out.
 
-use crew_agent::{Agent, Effect, Input, Loaded, Prompt, Settings};
+use crew_agent::{Agent, Branch, Effect, Input, Loaded, Prompt, Settings};
+use crew_base::entry::Entry;
 use crew_base::id::{EntryId, Ids, RunId, SessionId};
 use crew_base::message::{Block, CustomMessage, Message, SharedMessage};
-use crew_base::model::{ModelErrorKind, ModelEvent, ThinkingLevel};
+use crew_base::model::{ModelErrorKind, ModelEvent, ThinkingLevel, ToolChoice};
 use crew_base::session::{DeliveryId, ResultMessage};
 use crew_base::time::Time;
 use crew_base::tool::ToolOutcome;
@@ -24,8 +25,12 @@ pub struct SessionPlay {
     stream: Option<RunId>,
     tools: Vec<(String, RunId)>,
     entries: Vec<EntryId>,
+    written: Vec<Entry>,
+    reading: Option<RunId>,
     asked: Vec<Vec<SharedMessage>>,
     status: Vec<CustomMessage>,
+    forced: Vec<Option<String>>,
+    stops: bool,
 }
 
 impl SessionPlay {
@@ -43,8 +48,12 @@ impl SessionPlay {
             stream: None,
             tools: Vec::new(),
             entries: Vec::new(),
+            written: Vec::new(),
+            reading: None,
             asked: Vec::new(),
             status: Vec::new(),
+            forced: Vec::new(),
+            stops: false,
         }
     }
 
@@ -59,6 +68,10 @@ impl SessionPlay {
             if !at_boundary {
                 return;
             }
+            if std::mem::take(&mut self.stops) {
+                let stopped = self.agent.step(self.now, &mut self.ids, Input::Abort);
+                assert!(stopped.is_empty(), "a boundary is stopped without effects of its own");
+            }
             let status = std::mem::take(&mut self.status);
             effects = self.agent.step(self.now, &mut self.ids, Input::Proceed(status));
         }
@@ -67,10 +80,18 @@ impl SessionPlay {
     fn see(&mut self, effect: Effect) {
         self.log.extend(trace::line(&effect));
         match effect {
-            Effect::Append(entry) => self.entries.push(entry.id),
+            Effect::Append(entry) => {
+                self.entries.push(entry.id.clone());
+                self.written.push(entry);
+            }
+            Effect::ReadBranch { run, .. } => self.reading = Some(run),
             Effect::StartModel { run, request } => {
                 self.stream = Some(run);
                 self.asked.push(request.messages);
+                self.forced.push(match request.tool_choice {
+                    ToolChoice::Auto => None,
+                    ToolChoice::Named(name) => Some(name),
+                });
             }
             Effect::RunTool { run, call } => self.tools.push((call.id.to_string(), run)),
             _ => {}
@@ -104,6 +125,27 @@ impl SessionPlay {
     /// What the next boundary records.
     pub fn status(&mut self, text: &str) {
         self.status.push(custom("crew-status", text));
+    }
+
+    /// The next boundary is answered with a stop.
+    pub fn stop_at_boundary(&mut self) {
+        self.stops = true;
+    }
+
+    /// The tool that each request so far had to call.
+    pub fn forced(&self) -> &[Option<String>] {
+        &self.forced
+    }
+
+    /// The branches of the move under way were read, or could not be.
+    pub fn branch(&mut self, result: Result<Branch, String>) {
+        let run = self.reading.expect("a branch is read");
+        self.input(Input::BranchRead { run, result: result.map(Box::new) });
+    }
+
+    /// All entries so far, in the order they were written.
+    pub fn written(&self) -> &[Entry] {
+        &self.written
     }
 
     /// The running stream says something.

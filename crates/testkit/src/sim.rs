@@ -3,11 +3,12 @@
 //! A scheduler picks the next event among all in flight: stream events, tool
 //! endings, openings, discoveries, commands, deadlines. Faults: failed
 //! openings, broken and failing streams, hung tools, late and repeated
-//! endings, aborts, detaching, forks, failed appends, days that pass, a quit
-//! in the middle. Invariants are checked after each step; then faults stop,
+//! endings, aborts, detaching, forks, failed appends, artifacts and merges,
+//! commands and sessions that do not end, days that pass, a quit in the middle. Invariants are checked after each step; then faults stop,
 //! everything must come to rest, and a naive reference model says who must
 //! have received what. Read `world` for the scheduler, `shell` for what
-//! effects do, `checks` and `reference` for what must hold.
+//! effects do, `tasks` for calls of `task`, `checks` and `reference` for what must
+//! hold.
 
 mod checks;
 mod compaction;
@@ -16,6 +17,7 @@ mod faces;
 mod reference;
 mod script;
 mod shell;
+mod tasks;
 mod world;
 
 use std::fmt;
@@ -37,6 +39,10 @@ pub struct Summary {
     pub compactions: u64,
     /// Runs that ended by a quit in the middle.
     pub quits: u64,
+    /// Children of `task` that started.
+    pub task_children: u64,
+    /// Calls of `task` with a recorded result.
+    pub task_results: u64,
 }
 
 impl Summary {
@@ -49,6 +55,8 @@ impl Summary {
         self.faults += other.faults;
         self.compactions += other.compactions;
         self.quits += other.quits;
+        self.task_children += other.task_children;
+        self.task_results += other.task_results;
     }
 }
 
@@ -57,14 +65,16 @@ impl fmt::Display for Summary {
         write!(
             f,
             "{} steps, {} subagents, {} settlements, {} deliveries, {} faults, \
-             {} compactions, {} sudden ends",
+             {} compactions, {} sudden ends, {} task children, {} task results",
             self.steps,
             self.spawned,
             self.settled,
             self.delivered,
             self.faults,
             self.compactions,
-            self.quits
+            self.quits,
+            self.task_children,
+            self.task_results
         )
     }
 }

@@ -11,7 +11,8 @@ pub fn line(effect: &Effect) -> Option<String> {
         Effect::StartModel { request, .. } => format!("ask with {}", request.messages.len()),
         Effect::RunTool { call, .. } => format!("run {} {}", call.name, call.id),
         Effect::Cancel { .. } => "cancel".to_owned(),
-        Effect::Boundary => return None,
+        Effect::ReadBranch { to, .. } => format!("read branch to {to}"),
+        Effect::MoveEnded(_) | Effect::Boundary => return None,
         Effect::Entered(delivery) => format!("entered {}", delivery.0),
         Effect::Refused(deliveries) => {
             let numbers: Vec<_> = deliveries.iter().map(|one| one.0.to_string()).collect();

@@ -33,6 +33,9 @@ pub struct ToolContext {
     pub shell: ShellConfig,
     /// Whether the model takes images (`host.md` 4.2.7).
     pub images: bool,
+    /// Folders with results of `task` children, in the order in which an
+    /// `agent://` address is looked up (`task.md` ART-9).
+    pub results: Vec<PathBuf>,
     /// Ends the call.
     pub cancel: CancellationToken,
     /// Where partial results go.

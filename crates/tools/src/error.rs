@@ -5,6 +5,7 @@ use std::io;
 
 use crew_base::json::Raw;
 use crew_base::tool::ToolOutcome;
+use crew_task::address::Refusal;
 
 use crate::truncate::size;
 
@@ -83,6 +84,9 @@ pub enum Error {
         /// What is wrong.
         problem: EditError,
     },
+    /// An `agent://` address gives nothing (`task.md` ART-8).
+    #[error("{0}.")]
+    Address(Refusal),
     /// A pattern that does not compile.
     #[error("The pattern is not valid: {reason}")]
     Pattern {

@@ -34,6 +34,8 @@ pub use context::{ProgressSink, ShellConfig, Tool, ToolContext, ToolFuture};
 pub use error::{EditError, Error};
 pub use host::{GroupGuard, Host, HostConfig};
 pub use path::resolve;
+pub use process::background::{Background, BackgroundOutcome};
 pub use process::sweep::{Target, kill_marked};
 pub use process::user::{ChunkSink, UserCommand, UserCommandOutcome};
 pub use toolbox::Toolbox;
+pub use walk::names_below;

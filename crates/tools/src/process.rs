@@ -5,6 +5,7 @@
 //! processes are found and ended, `commands` for what is remembered of them,
 //! `output` for what is kept, `user` for the person's own commands.
 
+pub(crate) mod background;
 pub(crate) mod commands;
 mod environment;
 pub(crate) mod output;

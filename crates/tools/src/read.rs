@@ -1,15 +1,16 @@
 //! The tool `read` (`host.md` 4.2): text by lines, or an image. What was read
 //! is noted for `write` (`product.md` P-14). Lines are in `read::lines`,
-//! images in `read::image`.
+//! images in `read::image`, results of `task` children in `read::address`.
 
-mod bitmap;
+mod address;
 mod image;
 mod lines;
+mod resize;
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crew_base::message::{Block, ImageBlock};
@@ -34,10 +35,12 @@ const SILENCE_POLL: Duration = Duration::from_millis(20);
 /// The tool.
 pub(crate) struct Read {
     definition: ToolDefinition,
+    /// Whether images are made to fit (`images.autoResize`).
+    resizes: bool,
 }
 
 impl Read {
-    pub(crate) fn new() -> Read {
+    pub(crate) fn new(resizes: bool) -> Read {
         let parameters = json!({
             "type": "object",
             "required": ["path"],
@@ -50,7 +53,7 @@ impl Read {
         let description = "Shows the text of a file, or attaches an image (JPEG, PNG, GIF, WebP, \
             BMP). At most 2000 lines or 50 KB at a time; a note at the end tells how to go on \
             with offset.";
-        Read { definition: definition("read", description, &parameters) }
+        Read { definition: definition("read", description, &parameters), resizes }
     }
 }
 
@@ -60,9 +63,10 @@ impl Tool for Read {
     }
 
     fn run(&self, context: ToolContext, arguments: Value) -> ToolFuture {
+        let resizes = self.resizes;
         Box::pin(async move {
             let cancel = context.cancel.clone();
-            let work = move |stop: &Stop| read(&context, &arguments, stop);
+            let work = move |stop: &Stop| read(&context, &arguments, resizes, stop);
             match blocking::run(&cancel, work).await {
                 Ok(outcome) => outcome,
                 Err(error) => error.outcome(),
@@ -71,13 +75,21 @@ impl Tool for Read {
     }
 }
 
-fn read(context: &ToolContext, arguments: &Value, stop: &Stop) -> Result<ToolOutcome, Error> {
+fn read(
+    context: &ToolContext,
+    arguments: &Value,
+    resizes: bool,
+    stop: &Stop,
+) -> Result<ToolOutcome, Error> {
     let name = arguments["path"].as_str().unwrap_or_default();
+    if let Some(address) = crew_task::address::parse(name) {
+        return address::read(context, address, arguments, stop);
+    }
     let path = resolve_existing(name, &context.cwd, context.home.as_deref());
     let mut source = Source::open(name, &path)?;
     let start = source.start(stop)?;
     let outcome = match image::mime_type(&start) {
-        Some(mime) => read_image(context, mime, start, &mut source, stop)?,
+        Some(mime) => read_image(context, (mime, resizes), start, &mut source, stop)?,
         None => read_text(arguments, &start, &mut source, stop)?,
     };
     if let Ok(real) = real(&path) {
@@ -120,48 +132,48 @@ pub(crate) fn whole(value: &Value) -> Option<u64> {
 
 fn read_image(
     context: &ToolContext,
-    mime: &str,
+    (mime, resizes): (&str, bool),
     start: Vec<u8>,
     source: &mut Source,
     stop: &Stop,
 ) -> Result<ToolOutcome, Error> {
+    let readable = if resizes { image::SOURCE_BYTES_MAX } else { image::IMAGE_BYTES_MAX };
     let mut bytes = start;
     let mut buffer = vec![0; CHUNK_BYTES];
     let packed = loop {
         let more = source.next(&mut buffer, stop)?;
         if more == 0 {
-            break image::pack(mime, &bytes);
+            break image::pack(mime, &bytes, resizes, &|| stop.check().is_err());
         }
         bytes.extend_from_slice(&buffer[..more]);
-        if bytes.len() as u64 > image::IMAGE_BYTES_MAX {
+        if bytes.len() as u64 > readable {
             let size = source.data.len().max(bytes.len() as u64);
             break image::Packed::Note(image::too_large(size));
         }
     };
-    let data = match packed {
-        image::Packed::Image(data) => data,
+    stop.check()?;
+    let (data, mime_type, note) = match packed {
+        image::Packed::Image { data, mime, note } => (data, mime, note),
         image::Packed::Note(note) => {
             return Ok(ToolOutcome::text(format!("Image file ({mime}).\n\n[{note}]")));
         }
     };
     let mut text = format!("Image file ({mime}).");
-    let sent = if mime == "image/bmp" {
-        text.push_str("\n\n[Converted to image/png.]");
-        "image/png"
-    } else {
-        mime
-    };
+    if let Some(note) = note {
+        text.push_str(&format!("\n\n[{note}]"));
+    }
     let mut fields = Vec::new();
     if !context.images {
         text.push_str("\n\n[The model in use does not take images.]");
         fields.push(("imageUnsupportedByModel", Value::Bool(true)));
     }
-    let image = ImageBlock { data, mime_type: sent.to_owned() };
+    let image = ImageBlock { data, mime_type };
     Ok(ToolOutcome {
         content: vec![Block::text(text), Block::Image(image)],
         details: details(fields),
         is_error: false,
         terminate: false,
+        usage: None,
     })
 }
 
@@ -175,7 +187,7 @@ struct Source {
 }
 
 impl Source {
-    fn open(name: &str, path: &PathBuf) -> Result<Source, Error> {
+    fn open(name: &str, path: &Path) -> Result<Source, Error> {
         let failed = |source| Error::file(name, source);
         // A pipe without a writer must not hold the call at its opening.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -279,9 +291,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_wide_image_is_sent_smaller_unless_the_setting_says_not() {
+        // host.md 4.2.6
+        let world = World::new();
+        let wide = ::image::RgbImage::from_pixel(2_500, 10, ::image::Rgb([1, 2, 3]));
+        wide.save(world.cwd().join("wide.png")).unwrap();
+        let outcome = world.call("read", json!({"path": "wide.png"})).await;
+        let text = outcome.joined_text();
+        assert!(text.starts_with("Image file (image/png)."), "{text}");
+        assert!(text.contains("[Shown at 2000x8; the file has 2500x10 pixels."), "{text}");
+        let plain = Read::new(false).run(world.context(), json!({"path": "wide.png"})).await;
+        assert!(!plain.joined_text().contains("Shown at"), "{plain:?}");
+        let sent = |outcome: &ToolOutcome| match &outcome.content[1] {
+            Block::Image(image) => image.data.clone(),
+            other => panic!("{other:?}"),
+        };
+        let file = std::fs::read(world.cwd().join("wide.png")).unwrap();
+        assert_eq!(sent(&plain), image::base64(&file));
+        assert_ne!(sent(&outcome), sent(&plain));
+    }
+
+    #[tokio::test]
     async fn a_huge_image_is_a_note() {
         let world = World::new();
-        let mut bytes = PNG.to_vec();
+        let mut bytes = PNG[..8].to_vec();
         bytes.resize(image::IMAGE_BYTES_MAX as usize + 1, 0);
         world.file("big.png", bytes);
         let outcome = world.call("read", json!({"path": "big.png"})).await;

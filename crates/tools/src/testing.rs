@@ -73,6 +73,7 @@ impl World {
             session: "s".into(),
             env: vec![("PI_SESSION_ID".to_owned(), "s".to_owned())],
             shell: ShellConfig::default(),
+            results: Vec::new(),
             images: true,
             cancel: self.cancel.clone(),
             progress: Arc::new(move |update| updates.lock().unwrap().push(update)),

@@ -44,9 +44,16 @@ struct Schema {
 
 impl Toolbox {
     /// The seven of `host.md` 4.1.1: read, bash, edit, write, grep, find, ls.
+    /// Large images are made to fit.
     pub fn builtin() -> Toolbox {
+        Toolbox::with_images(true)
+    }
+
+    /// As [`Toolbox::builtin`]; says whether large images are made to fit
+    /// (`images.autoResize`).
+    pub fn with_images(resizes: bool) -> Toolbox {
         Toolbox::new(vec![
-            Arc::new(Read::new()),
+            Arc::new(Read::new(resizes)),
             Arc::new(Bash::new()),
             Arc::new(Edit::new()),
             Arc::new(Write::new()),

@@ -8,6 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::{DirEntry, Walk, WalkBuilder};
 
+/// Names below a folder in the order of the search tools, folders with a slash
+/// at their end; not more than `names_max`.
+pub fn names_below(root: &Path, names_max: usize) -> Vec<String> {
+    let name = |entry: DirEntry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let slash = if is_folder { "/" } else { "" };
+        format!("{}{slash}", relative(entry.path(), root))
+    };
+    Entries::below(root).take(names_max).map(name).collect()
+}
+
 /// Entries below a folder, sorted by name within each folder.
 pub(crate) struct Entries {
     walk: Walk,

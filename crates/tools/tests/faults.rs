@@ -41,6 +41,7 @@ impl World {
             session: "child".into(),
             env: Vec::new(),
             shell: ShellConfig::default(),
+            results: Vec::new(),
             images: false,
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),

@@ -1,7 +1,7 @@
 //! From the state to rows: drawing changes nothing (`style.md` 8).
 //!
-//! Read `draw::region` for the main screen, `draw::board`, `draw::reader` and
-//! `draw::picker` for full views.
+//! Read `draw::region` for the main screen, `draw::board`, `draw::reader`,
+//! `draw::picker` and `draw::tree` for full views.
 
 mod board;
 pub mod crew;
@@ -9,6 +9,7 @@ mod footer;
 mod picker;
 mod reader;
 mod region;
+mod tree;
 mod trust;
 
 use crate::cells::Row;
@@ -24,6 +25,7 @@ pub fn draw(view: &View) -> Picture {
         Some(Full::Board(board)) => board::draw(view, board),
         Some(Full::Reader(reader, _)) => reader::draw(view, reader),
         Some(Full::Picker(picker)) => picker::draw(view, picker),
+        Some(Full::Tree(tree)) => tree::draw(view, tree),
         Some(Full::Keys { top }) => keys(view, *top),
     };
     let columns = view.size.columns;

@@ -5,7 +5,7 @@
 //! Must never write a control character. The state is that of [`View`]; only
 //! the form of what is shown and typed differs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crew_base::time::Time;
 use crew_engine::api::{Command, Status};
@@ -35,6 +35,7 @@ pub struct Plain {
     statuses: BTreeMap<String, Status>,
     asked: Option<String>,
     retry: Option<u32>,
+    told_approvals: BTreeSet<u64>,
 }
 
 impl Plain {
@@ -80,6 +81,7 @@ impl Plain {
         }
         self.states(view, &mut lines);
         self.question(view, &mut lines);
+        self.approvals(view, &mut lines);
         let mut text = String::new();
         if !lines.is_empty() {
             if std::mem::take(&mut self.prompted) {
@@ -108,6 +110,7 @@ impl Plain {
                 let commands = [
                     "/crew says what the subagents do",
                     "/crew answer ID TEXT answers one",
+                    "/crew steer ID TEXT talks to one that works",
                     "/crew stop ID stops one",
                     "/stop stops the owner's run",
                     "/back leaves an answer",
@@ -117,6 +120,9 @@ impl Plain {
             }
             Full::Reader(..) => {
                 lines.push("help: everything was written above; /export writes a page".to_owned());
+            }
+            Full::Tree(_) => {
+                lines.push("help: the tree needs the full screen".to_owned());
             }
             Full::Picker(_) => {
                 let text = "help: lists need the full screen; name what you mean, for example \
@@ -166,6 +172,19 @@ impl Plain {
         self.statuses.retain(|id, _| open.contains(&id));
     }
 
+    /// Each tool that waits is told once; `/allow` and `/refuse` answer.
+    fn approvals(&mut self, view: &View, lines: &mut Vec<String>) {
+        for approval in &view.approvals {
+            if self.told_approvals.insert(approval.id) {
+                lines.push(format!("question: run {}?", clean_text(&approval.tool)));
+                let about = clean_lines(&approval.view);
+                lines.extend(about.iter().map(|line| format!("question: {line}")));
+                lines.push("question: type /allow to run it, /refuse not to".to_owned());
+            }
+        }
+        self.told_approvals.retain(|id| view.approvals.iter().any(|known| known.id == *id));
+    }
+
     fn question(&mut self, view: &View, lines: &mut Vec<String>) {
         let Some(question) = &view.question else {
             self.asked = None;
@@ -183,6 +202,17 @@ impl Plain {
                 asked
             }
             Kind::Trust { files, .. } => trust(files),
+            Kind::Choose { choice, .. } => {
+                let mut asked = vec![format!("question: {}", clean_text(&choice.text))];
+                let lines = choice.answers.iter().enumerate().map(|(at, (answer, more))| {
+                    let default = if at == 0 { " (default)" } else { "" };
+                    let more = if more.is_empty() { "" } else { ", " }.to_owned() + more;
+                    let text = clean_text(&format!("{answer}{more}"));
+                    format!("question: type {} {text}{default}", at + 1)
+                });
+                asked.extend(lines);
+                asked
+            }
         };
         let text = asked.join("\n");
         if self.asked.as_ref() != Some(&text) {
@@ -197,6 +227,7 @@ fn prompt(receiver: &Receiver) -> String {
     match receiver {
         Receiver::Owner => "owner> ".to_owned(),
         Receiver::Answer(id) => format!("answer {}> ", clean_text(id)),
+        Receiver::Steer(id) => format!("steer {}> ", clean_text(id)),
     }
 }
 
@@ -236,6 +267,13 @@ fn answer(view: &mut View, now: Time, kind: &Kind, line: &str) -> Option<Command
             let number = line.parse::<usize>().unwrap_or(1).saturating_sub(1);
             let choice = TrustChoice::ALL.get(number).copied().unwrap_or(TrustChoice::NotNow);
             view.ask(crate::request::Request::Trusted(choice));
+            None
+        }
+        Kind::Choose { choice, .. } => {
+            view.question = None;
+            let number = line.parse::<usize>().unwrap_or(1).saturating_sub(1);
+            let number = if number < choice.answers.len() { number } else { 0 };
+            view.ask(crate::request::Request::Chosen(number));
             None
         }
     }

@@ -12,6 +12,7 @@ use crew_base::model::ThinkingLevel;
 use crew_engine::api::{Command, Status};
 
 use crate::theme::Theme;
+use crate::transcript::item::Item;
 
 /// What the face is started with.
 #[derive(Clone, Debug)]
@@ -32,14 +33,30 @@ pub struct Setup {
     pub thinking: bool,
     /// What Esc twice on an empty editor does.
     pub double_escape: DoubleEscape,
+    /// What the tree shows at first.
+    pub tree_filter: TreeFilter,
+    /// Moves in the tree never ask for a summary
+    /// (`branchSummary.skipPrompt`).
+    pub skip_summary: bool,
     /// Which events ask for attention (TERM-38).
     pub attention: Vec<String>,
-    /// Whether attention rings the bell.
-    pub bell: bool,
+    /// How attention is asked for.
+    pub attention_form: AttentionForm,
     /// Whether several providers have models that can be used.
     pub several_providers: bool,
     /// Whether the start header is shown.
     pub header: bool,
+}
+
+/// How the person is called (TERM-38).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttentionForm {
+    /// The terminal's bell.
+    Bell,
+    /// A notification of the desktop, which the terminal passes on.
+    Desktop,
+    /// Not at all.
+    Off,
 }
 
 /// What Esc twice does (`host.md` 1.3 `doubleEscapeAction`).
@@ -66,6 +83,8 @@ pub struct Found {
     pub skill_names: Vec<(String, String)>,
     /// Subagent definitions: name and description.
     pub agents: Vec<(String, String)>,
+    /// Models that can be used: reference and name.
+    pub models: Vec<(String, String)>,
     /// What was looked for when there is no model (P-4).
     pub looked_for: String,
 }
@@ -77,8 +96,8 @@ pub struct Shown {
     pub session: SessionId,
     /// Its name.
     pub name: Option<String>,
-    /// Its branch so far, oldest first.
-    pub entries: Vec<Entry>,
+    /// What was said and done in it, oldest first.
+    pub items: Vec<Item>,
     /// Text for the editor, as after a fork.
     pub draft: Option<String>,
     /// Working directory with `~`.
@@ -154,6 +173,8 @@ pub struct SubagentFacts {
     pub rows: Option<Vec<Activity>>,
     /// What it waits for, in words.
     pub waits: Option<String>,
+    /// What its last cycle ended with: its report, or what it needs.
+    pub settled: Option<String>,
     /// Its last words.
     pub last_text: Option<String>,
 }
@@ -200,7 +221,7 @@ pub struct ModelOffer {
 }
 
 /// A stored session that can be chosen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SessionOffer {
     /// Its file.
     pub path: PathBuf,
@@ -216,6 +237,8 @@ pub struct SessionOffer {
     pub age_ms: u64,
     /// Messages.
     pub messages: usize,
+    /// What it cost with its subagents, in dollars.
+    pub cost: f64,
     /// Text that searches look into.
     pub text: String,
     /// Whether it is the shown one.
@@ -227,7 +250,7 @@ pub struct SessionOffer {
 }
 
 /// A stored session of a subagent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ChildOffer {
     /// Its file.
     pub path: PathBuf,
@@ -239,25 +262,96 @@ pub struct ChildOffer {
     pub age_ms: u64,
     /// Messages.
     pub messages: usize,
+    /// What it cost, in dollars.
+    pub cost: f64,
 }
 
-/// A node of the session tree, in the order it is shown.
+/// An entry of the session tree; each stands before its children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeRow {
     /// The entry.
     pub entry: EntryId,
-    /// Lines that lead to it.
-    pub lead: String,
-    /// Who and what.
+    /// The one it follows.
+    pub parent: Option<EntryId>,
+    /// What it is.
+    pub kind: RowKind,
+    /// What it says, in one clean line.
     pub text: String,
     /// Its label.
     pub label: Option<String>,
-    /// Whether the present conversation goes through it.
-    pub is_active: bool,
+    /// When it got that, `2026-11-30 13:43`.
+    pub labelled: Option<String>,
     /// Whether it is where the session stands.
     pub is_leaf: bool,
-    /// Whether it is a message of the person.
-    pub is_user: bool,
+}
+
+/// What an entry of the tree is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    /// A message of the person.
+    User,
+    /// An answer with text.
+    Answer,
+    /// An answer that only calls tools.
+    Calls,
+    /// The result of a tool.
+    Result,
+    /// A command of the person.
+    Shell,
+    /// A result or an error of a subagent.
+    Card(Status),
+    /// Another message that is shown.
+    Notice,
+    /// Stands for what was compacted or left.
+    Summary,
+    /// Settings, labels, figures, and what only the model sees.
+    Setting,
+    /// A type that is not known.
+    Unknown,
+}
+
+/// Which entries of the tree are shown (`host.md` 1.3 `treeFilterMode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TreeFilter {
+    /// What was said and done.
+    #[default]
+    Default,
+    /// The same without results of tools.
+    NoTools,
+    /// Messages of the person.
+    UserOnly,
+    /// What has a label.
+    Labelled,
+    /// Everything.
+    All,
+}
+
+impl TreeFilter {
+    /// All of them, in the order Ctrl+O goes through.
+    pub const ALL: [TreeFilter; 5] = [
+        TreeFilter::Default,
+        TreeFilter::NoTools,
+        TreeFilter::UserOnly,
+        TreeFilter::Labelled,
+        TreeFilter::All,
+    ];
+
+    /// Its word in the settings.
+    pub fn word(self) -> &'static str {
+        match self {
+            TreeFilter::Default => "default",
+            TreeFilter::NoTools => "no-tools",
+            TreeFilter::UserOnly => "user-only",
+            TreeFilter::Labelled => "labeled-only",
+            TreeFilter::All => "all",
+        }
+    }
+
+    /// The filter of a word; unknown ones mean the default.
+    pub fn of(word: &str) -> TreeFilter {
+        let known = TreeFilter::ALL.into_iter().find(|filter| filter.word() == word);
+        known.unwrap_or_default()
+    }
 }
 
 /// Choices about a project (`host.md` 5.6.4), in the order of sketch S-11.
@@ -293,6 +387,27 @@ pub struct TrustFiles {
     pub files: Vec<(String, String)>,
     /// The folder above, with `~`.
     pub parent: String,
+}
+
+/// A question with its answers; the first one changes nothing and is the
+/// default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// What is asked.
+    pub text: String,
+    /// Answers: what is done, and what that means.
+    pub answers: Vec<(String, String)>,
+}
+
+/// A tool that runs only if the person allows it; untrusted text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Names the question.
+    pub id: u64,
+    /// The tool.
+    pub tool: String,
+    /// What it is to do, on several lines.
+    pub view: String,
 }
 
 /// What is asked of the program.
@@ -358,10 +473,8 @@ pub enum Request {
     Clone,
     /// The tree of the session.
     Tree,
-    /// Another place in the tree.
-    Navigate(EntryId),
-    /// A label for an entry; empty removes it.
-    Label(EntryId, String),
+    /// The branch that ends with an entry, after a move there.
+    Branch(Option<EntryId>),
     /// The typed messages that wait come back.
     TakeBack,
     /// A command of the person.
@@ -384,8 +497,13 @@ pub enum Request {
     },
     /// The clipboard's image or files.
     PasteOutside,
-    /// The session as a page, with a name if given.
-    Export(Option<String>),
+    /// The session as a file, whose form its name says (TERM-50).
+    Export {
+        /// Where, if that was given.
+        path: Option<String>,
+        /// With the transcripts of its subagents.
+        with_crew: bool,
+    },
     /// Counts of the session.
     Session,
     /// What is asked about the project, for `/trust`.
@@ -394,8 +512,17 @@ pub enum Request {
     Trusted(TrustChoice),
     /// Everything is read again.
     Reload,
-    /// Rings.
-    Bell,
+    /// Calls the person: why, in words for a notification.
+    Attention(String),
+    /// What was chosen of a [`Choice`], from zero.
+    Chosen(usize),
+    /// Whether a tool may run (`task.md` OBS-3).
+    Approve {
+        /// Names the question.
+        id: u64,
+        /// It may.
+        is_allowed: bool,
+    },
     /// The program pauses.
     Suspend,
     /// The screen is drawn anew.
@@ -431,12 +558,21 @@ pub enum Reply {
         /// Its branch.
         entries: Vec<Entry>,
     },
+    /// The end of a long session that is being opened at the start.
+    Preview {
+        /// The newest items.
+        items: Vec<Item>,
+        /// Messages before them.
+        before: usize,
+    },
     /// Another session is shown.
     Shown(Box<Shown>),
     /// Messages to fork from.
     ForkMessages(Vec<(EntryId, String)>),
     /// The tree.
     Tree(Vec<TreeRow>),
+    /// The branch that was moved to.
+    Branch(Vec<Entry>),
     /// Texts that were taken back.
     TakenBack(Vec<String>),
     /// Output of a command of the person so far.
@@ -449,6 +585,12 @@ pub enum Reply {
     Insert(String),
     /// What is asked about the project.
     Trust(TrustFiles),
+    /// Something has to be chosen before it can go on (TERM-36).
+    Choose(Choice),
+    /// A tool waits for the person's word.
+    Approval(Approval),
+    /// A tool waits no more.
+    ApprovalOver(u64),
     /// Something was done.
     Done(String),
     /// Something was not done: what, and what can be done.

@@ -6,6 +6,7 @@
 //! `transcript::entries` for a session read from its file.
 
 pub mod card;
+pub mod document;
 pub mod entries;
 pub mod item;
 pub mod live;

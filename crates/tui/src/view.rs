@@ -6,6 +6,7 @@
 //! position, receiver or draft (`terminal.md` TERM-35). Read `view::updates`
 //! for what the engine tells, `view::input` for keys, `view::submit` for Enter.
 
+pub(crate) mod approvals;
 pub mod complete;
 pub mod crew;
 pub mod full;
@@ -18,7 +19,7 @@ mod slash;
 mod submit;
 mod updates;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crew_base::id::SessionId;
 use crew_base::time::Time;
@@ -27,7 +28,7 @@ use crew_engine::api::{Command, CommandId, CompactionReason};
 use crate::draw::crew::{Level, Widget};
 use crate::editor::Editor;
 use crate::markdown::Line;
-use crate::request::{Facts, Found, Request, Setup};
+use crate::request::{Approval, Facts, Found, Request, Setup};
 use crate::screen::Size;
 use crate::transcript::Look;
 use crate::transcript::live::Live;
@@ -65,6 +66,8 @@ pub struct View {
     pub(crate) queue: Queued,
     pub(crate) menu: Option<Menu>,
     pub(crate) question: Option<Question>,
+    /// Tools that wait for the person's word, oldest first.
+    pub(crate) approvals: VecDeque<Approval>,
     pub(crate) full: Option<Box<Full>>,
     pub(crate) shell: Option<Shell>,
     /// Since when the second key of Ctrl+X is awaited (TERM-15).
@@ -83,6 +86,8 @@ pub struct View {
     richer_since: Option<(Time, Level)>,
     pub(crate) files: Files,
     pub(crate) attention: Option<Time>,
+    /// The end of the session that is being opened was printed.
+    previewed: bool,
     pub(crate) quitting: bool,
     /// Texts entered while the session is being opened, and whether they are
     /// follow-ups.
@@ -103,6 +108,18 @@ pub enum Receiver {
     Owner,
     /// A subagent that needs an answer, by id.
     Answer(String),
+    /// A subagent that runs, by id (TERM-46).
+    Steer(String),
+}
+
+impl Receiver {
+    /// The subagent that gets the text.
+    pub(crate) fn subagent(&self) -> Option<&str> {
+        match self {
+            Receiver::Owner => None,
+            Receiver::Answer(id) | Receiver::Steer(id) => Some(id),
+        }
+    }
 }
 
 /// What the owner does.
@@ -114,6 +131,8 @@ pub(crate) struct Run {
     pub(crate) retry: Option<Retry>,
     /// A compaction since when.
     pub(crate) compacting: Option<(Time, CompactionReason)>,
+    /// A branch that is left is being summarised since when.
+    pub(crate) leaving: Option<Time>,
     /// A failure that is told unless a retry follows (TERM-24).
     pub(crate) failure: Option<(String, String)>,
     /// What the last try of the chain failed with.
@@ -160,6 +179,8 @@ pub(crate) enum Sent {
     Text(String),
     /// An answer to a subagent.
     Answer { subagent: String, text: String },
+    /// Words to a running subagent, until it takes them.
+    Steer { subagent: String, text: String },
     /// Anything else, in words.
     Other(String),
 }
@@ -186,6 +207,7 @@ impl View {
             queue: Queued::default(),
             menu: None,
             question: None,
+            approvals: VecDeque::new(),
             full: None,
             shell: None,
             leader: None,
@@ -202,6 +224,7 @@ impl View {
             richer_since: None,
             files: Files::default(),
             attention: None,
+            previewed: false,
             quitting: false,
             early: Vec::new(),
             untrusted: false,
@@ -234,7 +257,15 @@ impl View {
 
     /// Whether the owner runs or compacts.
     pub fn is_busy(&self) -> bool {
-        self.run.since.is_some() || self.run.compacting.is_some()
+        self.run.since.is_some() || self.run.compacting.is_some() || self.run.leaving.is_some()
+    }
+
+    /// Words that subagents have not taken yet: for whom, and what.
+    pub(crate) fn steers(&self) -> impl Iterator<Item = (&str, &String)> {
+        self.sent.values().filter_map(|sent| match sent {
+            Sent::Steer { subagent, text } => Some((subagent.as_str(), text)),
+            Sent::Text(_) | Sent::Answer { .. } | Sent::Other(_) => None,
+        })
     }
 
     /// The widget at this size (TERM-10, TERM-11).
@@ -354,6 +385,14 @@ pub fn resize(view: &mut View, size: Size) {
 pub fn sent(view: &mut View, id: CommandId) {
     if let Some(sent) = view.unsent.take() {
         view.sent.insert(id, sent);
+    }
+}
+
+/// The command that [`key`] returned could not be sent; a text of it stands in
+/// the editor again.
+pub fn not_sent(view: &mut View) {
+    if let Some(Sent::Text(text)) = view.unsent.take() {
+        view.give_back(&text);
     }
 }
 

@@ -72,6 +72,13 @@ pub(crate) fn status_kb(pid: u32, field: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// The CPU time of a process that runs, its threads included.
+pub(crate) fn own_cpu(pid: u32) -> Outcome<Duration> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))
+        .map_err(|error| format!("cannot read the times of the program: {error}"))?;
+    Ok(cpu_of(&text, 11))
+}
+
 /// Returns the CPU time of all children that have ended.
 fn children_cpu() -> Outcome<Duration> {
     let text = fs::read_to_string("/proc/self/stat")
@@ -81,13 +88,19 @@ fn children_cpu() -> Outcome<Duration> {
 
 /// Reads fields 16 and 17 of `/proc/PID/stat`, counted behind the name.
 fn ended_children_cpu(stat: &str) -> Duration {
+    cpu_of(stat, 13)
+}
+
+/// Reads two neighbouring counts of ticks, the first by its place behind the
+/// name.
+fn cpu_of(stat: &str, first: usize) -> Duration {
     let behind_name = stat.rsplit(')').next().unwrap_or_default();
     let fields: Vec<&str> = behind_name.split_whitespace().collect();
     let ticks = |index: usize| -> u64 {
         let field = fields.get(index).copied().unwrap_or("0");
         field.parse().unwrap_or(0)
     };
-    Duration::from_millis((ticks(13) + ticks(14)) * TICK_MS)
+    Duration::from_millis((ticks(first) + ticks(first + 1)) * TICK_MS)
 }
 
 fn tempfile(kind: &str) -> Outcome<(std::path::PathBuf, fs::File)> {
@@ -110,6 +123,7 @@ mod tests {
     fn the_cpu_time_of_ended_children_is_read_behind_the_name() {
         let stat = "7 (a b) c) S 1 7 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 1";
         assert_eq!(ended_children_cpu(stat), Duration::from_millis(70));
+        assert_eq!(cpu_of(stat, 11), Duration::from_millis(30));
     }
 
     #[test]

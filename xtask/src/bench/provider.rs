@@ -33,6 +33,20 @@ pub(crate) struct Reply {
     /// Passes before the first byte.
     pub(crate) wait: Duration,
     pub(crate) blocks: Vec<Block>,
+    /// Passes between two deltas; without it all is written at once.
+    pub(crate) gap: Option<Duration>,
+}
+
+impl Reply {
+    /// An answer without a wait.
+    pub(crate) fn at_once(blocks: Vec<Block>) -> Reply {
+        Reply::after(Duration::ZERO, blocks)
+    }
+
+    /// An answer that comes as a whole after a wait.
+    pub(crate) fn after(wait: Duration, blocks: Vec<Block>) -> Reply {
+        Reply { wait, blocks, gap: None }
+    }
 }
 
 /// One part of an answer.
@@ -149,10 +163,29 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
         // Noted before the answer is written: who has the answer may ask at
         // once what was noted.
         let index = shared.note(request);
-        writer.write_all(&answer)?;
+        match reply.gap {
+            None => writer.write_all(&answer)?,
+            Some(gap) => write_slowly(&mut writer, &answer, gap)?,
+        }
         shared.sent(index);
     }
     Ok(())
+}
+
+/// Writes an answer delta by delta. Late ones are written at once, so that the
+/// pace holds on the whole.
+fn write_slowly(writer: &mut TcpStream, answer: &[u8], gap: Duration) -> io::Result<()> {
+    const MARK: &[u8] = b"event: content_block_delta";
+    let mut due = Instant::now();
+    let mut rest = answer;
+    while let Some(at) = rest.get(1..).and_then(|behind| find(behind, MARK)) {
+        let (piece, tail) = rest.split_at(at + 1);
+        writer.write_all(piece)?;
+        rest = tail;
+        due += gap;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+    writer.write_all(rest)
 }
 
 /// Renders a whole HTTP answer, one chunk for each event.
@@ -274,6 +307,7 @@ mod tests {
     fn a_child_is_told_by_its_tools_and_answered_by_the_script() {
         let script = |request: &Request| Reply {
             wait: Duration::ZERO,
+            gap: (!request.child).then_some(Duration::from_millis(1)),
             blocks: if request.child {
                 vec![Block::Call("crew_report", json!({"outcome": "completed"}))]
             } else {

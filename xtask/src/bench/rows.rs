@@ -13,12 +13,13 @@ use serde_json::json;
 
 use super::provider::{Block, Exchange, Reply, Request, has, number_behind};
 use super::session::long_session;
+use super::terminal;
 use super::world::{World, binary};
 use super::{Measured, median};
 use crate::bench::process::{Ran, measure, status_kb};
 use crate::run::Outcome;
 
-type Rows = Outcome<Vec<Measured>>;
+pub(super) type Rows = Outcome<Vec<Measured>>;
 type Row = fn() -> Rows;
 
 /// Names and measurements, in the order of the budget table.
@@ -34,6 +35,7 @@ pub(crate) const ROWS: &[(&str, Row)] = &[
     ("deltas", deltas),
     ("resume", resume),
     ("idle", idle),
+    ("terminal", terminal::terminal),
 ];
 
 fn version() -> Rows {
@@ -163,7 +165,7 @@ fn delivery() -> Rows {
 }
 
 fn deltas() -> Rows {
-    let script = |_: &Request| Reply { wait: Duration::ZERO, blocks: vec![Block::Deltas(20_000)] };
+    let script = |_: &Request| Reply::at_once(vec![Block::Deltas(20_000)]);
     let world = World::new(Arc::default(), Box::new(script))?;
     let (mut walls, mut cpus) = (Vec::new(), Vec::new());
     for _ in 0..5 {
@@ -306,17 +308,17 @@ fn crew_script(
             }
             let number = number_behind(&request.body, b"goal-").unwrap_or(usize::MAX);
             let report = json!({"outcome": "completed", "report": mark(number)});
-            return Reply { wait: waits.child, blocks: vec![Block::Call("crew_report", report)] };
+            return Reply::after(waits.child, vec![Block::Call("crew_report", report)]);
         }
         on_owner(request);
         if request.results > 0 {
             return say(waits.owner);
         }
-        Reply { wait: waits.owner, blocks: (0..count).map(spawn_call).collect() }
+        Reply::after(waits.owner, (0..count).map(spawn_call).collect())
     })
 }
 
-fn spawn_call(number: usize) -> Block {
+pub(super) fn spawn_call(number: usize) -> Block {
     let task = json!({
         "goal": format!("goal-{number:05}"), "context": [], "instructions": ["Read the notes."],
     });
@@ -328,30 +330,30 @@ fn mark(number: usize) -> String {
     format!("mark-{number:05}.")
 }
 
-fn say(wait: Duration) -> Reply {
-    Reply { wait, blocks: vec![Block::Text("done")] }
+pub(super) fn say(wait: Duration) -> Reply {
+    Reply::after(wait, vec![Block::Text("done")])
 }
 
 fn call(wait: Duration) -> Reply {
-    Reply { wait, blocks: vec![Block::Call("read", json!({"path": "notes.txt"}))] }
+    Reply::after(wait, vec![Block::Call("read", json!({"path": "notes.txt"}))])
 }
 
-fn row(what: &str, value: f64, unit: &'static str, budget: f64) -> Measured {
+pub(super) fn row(what: &str, value: f64, unit: &'static str, budget: f64) -> Measured {
     Measured::new(what, value, unit, Some(budget))
 }
 
-fn note(what: &str, value: f64, unit: &'static str) -> Measured {
+pub(super) fn note(what: &str, value: f64, unit: &'static str) -> Measured {
     Measured::new(what, value, unit, None)
 }
 
-fn expect(holds: bool, what: &str) -> Outcome {
+pub(super) fn expect(holds: bool, what: &str) -> Outcome {
     if holds {
         return Ok(());
     }
     Err(format!("expected that {what}"))
 }
 
-fn ms(duration: Duration) -> f64 {
+pub(super) fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 

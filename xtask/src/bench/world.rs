@@ -65,6 +65,11 @@ impl World {
     /// Runs the program in the project with these arguments behind the model's
     /// and returns what it took; errors as [`measure`].
     pub(crate) fn run(&self, args: &[&str], watch_memory: bool) -> Outcome<Ran> {
+        measure(&mut self.command(args), watch_memory, &self.pid)
+    }
+
+    /// The program in the project with these arguments behind the model's.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command
             .args(["--model", "bench/m1"])
@@ -78,7 +83,7 @@ impl World {
             .env("CREW_CODING_AGENT_DIR", self.path("agent"))
             .env("PI_OFFLINE", "1")
             .env("NO_PROXY", "127.0.0.1");
-        measure(&mut command, watch_memory, &self.pid)
+        command
     }
 }
 

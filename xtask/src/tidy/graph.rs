@@ -164,9 +164,10 @@ const TABLE: &[Rule] = &[
     rule("task", &["cycle", "base"], Some(DATA)),
     rule("engine", PURE, Some(DATA)),
     rule("model", &["base"], None),
-    rule("tools", &["base"], None),
-    rule("store", &["base"], None),
-    rule("runtime", &["engine", "model", "tools", "store", "base"], None),
+    rule("tools", &["task", "base"], None),
+    rule("isolation", &["task", "base"], None),
+    rule("store", &["task", "base"], None),
+    rule("runtime", &["engine", "model", "tools", "isolation", "store", "base"], None),
     rule("tui", &["engine", "base"], None),
     rule("cli", PRODUCT, None),
     rule("testkit", PRODUCT, None),
@@ -175,7 +176,8 @@ const TABLE: &[Rule] = &[
 
 const PURE: &[&str] = &["base", "agent", "cycle", "crew", "task"];
 const PRODUCT: &[&str] = &[
-    "base", "agent", "cycle", "crew", "task", "engine", "model", "tools", "store", "runtime", "tui",
+    "base", "agent", "cycle", "crew", "task", "engine", "model", "tools", "isolation", "store",
+    "runtime", "tui",
 ];
 const DATA: &[&str] = &["serde", "serde_json"];
 const DATA_AND_SCHEMA: &[&str] = &["serde", "serde_json", "jsonschema"];

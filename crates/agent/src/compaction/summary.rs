@@ -27,20 +27,24 @@ pub(crate) enum Part {
     History(String),
     /// The beginning of the turn whose rest is kept, as text.
     TurnStart(String),
+    /// What was said on a branch that is left, as text (`host.md` 3.8.12).
+    Branch(String),
 }
 
 /// The one user message of a summary request.
 pub(crate) fn request(part: &Part, previous: Option<&str>, focus: Option<&str>) -> String {
-    let (text, form) = match part {
-        Part::History(text) => (text, HISTORY_FORM),
-        Part::TurnStart(text) => (text, TURN_FORM),
+    let (text, form): (&str, &[&str]) = match part {
+        Part::History(text) => (text, &[HISTORY, SECTIONS, CRITICAL]),
+        Part::TurnStart(text) => (text, &[TURN_FORM]),
+        Part::Branch(text) => (text, &[BRANCH, SECTIONS]),
     };
     let mut request = format!("<conversation>\n{text}\n</conversation>\n\n");
     if let (Part::History(_), Some(previous)) = (part, previous) {
         request.push_str(&format!("<earlier_notes>\n{previous}\n</earlier_notes>\n\n"));
         request.push_str(CARRY_ON);
     }
-    request.push_str(form);
+    form.iter().for_each(|piece| request.push_str(piece));
+    request.push_str(BRIEF);
     if let Some(focus) = focus.filter(|focus| !crew_base::text::is_blank(focus)) {
         request.push_str(&format!("\n\nThe person asks you to attend to this above all: {focus}"));
     }
@@ -51,10 +55,15 @@ const CARRY_ON: &str = "The earlier notes cover what came before this conversati
     set of notes for both: keep what still holds, correct what changed, and move finished work \
     to where it belongs.\n\n";
 
-const HISTORY_FORM: &str = "This conversation will be taken out of the agent's memory; your notes \
+const HISTORY: &str = "This conversation will be taken out of the agent's memory; your notes \
     are all that is left of it. Whoever reads them must be able to work on without asking again. \
-    Write these sections:\n\n\
-    ## Goal\n\
+    Write these sections:\n\n";
+
+const BRANCH: &str = "The person went back to an earlier point and goes on from there in another \
+    way. What you see was said on the way that is left; the agent keeps nothing of it but your \
+    notes, and what was done to files stays done. Write these sections:\n\n";
+
+const SECTIONS: &str = "## Goal\n\
     What the person wants to reach, in one or a few points.\n\n\
     ## Constraints and preferences\n\
     Rules, limits and wishes that were stated; \"none\" if there are none.\n\n\
@@ -68,10 +77,10 @@ const HISTORY_FORM: &str = "This conversation will be taken out of the agent's m
     ## Key decisions\n\
     What was decided, each with its reason.\n\n\
     ## Next steps\n\
-    What is to be done now, in order.\n\n\
-    ## Critical context\n\
-    Facts without which the work cannot go on: data, references, open questions.\n\n\
-    Be brief. Keep paths, names of functions, commands and error texts exactly as they were.";
+    What is to be done now, in order.\n\n";
+
+const CRITICAL: &str = "## Critical context\n\
+    Facts without which the work cannot go on: data, references, open questions.\n\n";
 
 const TURN_FORM: &str = "This is the beginning of one turn of the agent. It will be taken out of \
     the agent's memory; the rest of the turn stays as it is. Write what the reader of the rest \
@@ -81,8 +90,10 @@ const TURN_FORM: &str = "This is the beginning of one turn of the agent. It will
     ## So far\n\
     What was done and found, and what was decided.\n\n\
     ## Needed below\n\
-    Facts on which the rest of the turn builds.\n\n\
-    Be brief. Keep paths, names of functions, commands and error texts exactly as they were.";
+    Facts on which the rest of the turn builds.\n\n";
+
+const BRIEF: &str = "Be brief. Keep paths, names of functions, commands and error texts exactly \
+    as they were.";
 
 /// Files that the summarised conversation read and changed (3.8.13).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,6 +129,18 @@ impl Files {
             | Message::BashExecution(_)
             | Message::Custom(_) => {}
         }
+    }
+
+    /// Adds the lists in the `details` of a summary's entry (`host.md` 2.4).
+    pub(crate) fn add_details(&mut self, details: &Raw) {
+        let value = details.value();
+        let paths = |key: &str| {
+            let list = value.get(key).and_then(|list| list.as_array()).cloned();
+            list.unwrap_or_default().into_iter().filter_map(|path| path.as_str().map(str::to_owned))
+        };
+        let is_line = |path: &String| !path.is_empty() && !path.contains(['\n', '\r']);
+        self.read.extend(paths("readFiles").filter(is_line));
+        self.modified.extend(paths("modifiedFiles").filter(is_line));
     }
 
     /// Adds the lists at the end of a summary; gives the summary without them.
@@ -175,7 +198,7 @@ pub(crate) fn assemble(
     let mut turn = None;
     for (part, answer) in parts.iter().zip(answers) {
         match part {
-            Part::History(_) => history = answer.trim(),
+            Part::History(_) | Part::Branch(_) => history = answer.trim(),
             Part::TurnStart(_) => turn = Some(answer.trim()),
         }
     }
@@ -268,6 +291,18 @@ mod tests {
         {
             assert!(plain.to_lowercase().contains(section), "{section}");
         }
+    }
+
+    // host.md 3.8.12: the same structure without critical context.
+    #[test]
+    fn a_branch_is_asked_for_without_critical_context() {
+        let asked =
+            request(&Part::Branch("talk".into()), Some("OLD"), Some("FOCUS")).to_lowercase();
+        for section in ["goal", "constraints", "progress", "key decisions", "next steps"] {
+            assert!(asked.contains(section), "{section}");
+        }
+        assert!(!asked.contains("critical context") && !asked.contains("old</"), "{asked}");
+        assert!(asked.starts_with("<conversation>\ntalk\n") && asked.ends_with("focus"));
     }
 
     #[test]

@@ -68,6 +68,7 @@ pub(crate) fn result(id: &str, text: &str) -> Message {
         content: vec![Block::text(text)],
         details: None,
         is_error: false,
+        usage: None,
         duration_ms: None,
         timestamp: Time(0),
     })

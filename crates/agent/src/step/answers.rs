@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crew_base::entry::EntryBody;
 use crew_base::id::RunId;
 use crew_base::message::{AssistantMessage, Message, SharedMessage, StopReason};
-use crew_base::model::{ModelError, ModelEvent};
+use crew_base::model::{ModelError, ModelEvent, ModelSpec, ThinkingLevel};
 
 use super::recovery::Recovery;
 use super::{Agent, Step};
@@ -21,7 +21,7 @@ impl Agent {
         run: RunId,
         events: Vec<ModelEvent>,
     ) {
-        if self.is_compacting() {
+        if self.is_summarising() {
             self.summary_events(step, run, events);
             return;
         }
@@ -178,6 +178,11 @@ impl Agent {
         let retries =
             settings.enabled && recovery == Recovery::NotNeeded && retry::is_transient(error);
         if !retries || self.attempt >= settings.retries_max {
+            let may_change = settings.enabled && recovery == Recovery::NotNeeded;
+            if may_change && let Some(other) = self.fallbacks.pop_front() {
+                self.fall_back(step, message, error, other);
+                return;
+            }
             if self.attempt > 0 {
                 let attempt = std::mem::take(&mut self.attempt);
                 let final_error = Some(error.message.clone());
@@ -187,13 +192,24 @@ impl Agent {
             return;
         }
         self.attempt += 1;
+        let delay_ms = settings.delay_ms(self.attempt, error);
+        self.try_again(step, message, error, delay_ms);
+    }
+
+    /// Ends the loop run that failed and waits for another try without it.
+    fn try_again(
+        &mut self,
+        step: &mut Step<'_>,
+        message: SharedMessage,
+        error: &ModelError,
+        delay_ms: u64,
+    ) {
         step.update(Update::TurnEnd { message, results: Vec::new() });
         let messages = std::mem::take(&mut self.added);
         step.update(Update::AgentEnd { messages, will_retry: true });
-        let delay_ms = settings.delay_ms(self.attempt, error);
         step.update(Update::RetryStart {
             attempt: self.attempt,
-            attempts_max: settings.retries_max,
+            attempts_max: self.settings.retry.retries_max,
             delay_ms,
             error: error.message.clone(),
         });
@@ -202,6 +218,21 @@ impl Agent {
         }
         let until = step.now + retry::jittered(delay_ms, step.ids);
         self.phase = Phase::Backoff(Backoff { until });
+    }
+
+    /// Asks another model at once; its retries are counted anew (`task.md`
+    /// TASK-SPAWN-13).
+    fn fall_back(
+        &mut self,
+        step: &mut Step<'_>,
+        message: SharedMessage,
+        error: &ModelError,
+        (model, level): (Arc<ModelSpec>, ThinkingLevel),
+    ) {
+        self.give_up_retries(step, &error.message);
+        self.attempt = 1;
+        self.try_again(step, message, error, 0);
+        self.change_model(step, model, level);
     }
 }
 

@@ -6,22 +6,19 @@
 use std::sync::Arc;
 
 use crew_base::entry::EntryBody;
-use crew_base::id::RunId;
-use crew_base::message::{AssistantMessage, Content, Message, StopReason, SystemMessage, Usage};
-use crew_base::model::{
-    CacheRetention, ModelError, ModelEvent, ModelRequest, ModelSpec, ToolChoice,
-};
+use crew_base::message::{AssistantMessage, Message};
+use crew_base::model::ModelSpec;
 use crew_base::session::RunEnd;
-use crew_base::text::is_blank;
 
 use super::{Agent, Step};
-use crate::answer::Answer;
-use crate::compaction::{CompactionReason, CompactionResult, Plan, summary};
+use crate::compaction::{
+    CompactionOverrides, CompactionReason, CompactionResult, CompactionSettings, CompactionSizes,
+    Plan, summary,
+};
 use crate::effect::{Effect, Update};
 use crate::overflow::{Shortage, shortage};
-use crate::phase::{After, Compacting, Phase, Stage, Then, TurnEnd};
+use crate::phase::{After, Asked, Compacting, Phase, Then, TurnEnd};
 use crate::queue::Queued;
-use crate::retry;
 
 /// A compaction that is to begin.
 pub(super) struct Due {
@@ -91,12 +88,30 @@ impl Agent {
 
     fn is_past_threshold(&self) -> bool {
         let window = self.model.as_ref().map_or(0, |model| model.context_window);
-        let room = window.saturating_sub(self.settings.compaction.reserve_tokens);
+        // Sizes that are no numbers are told when somebody asks (1.3.8).
+        let Ok(sizes) = self.compaction_sizes() else { return false };
+        let room = window.saturating_sub(sizes.reserve_tokens);
         window > 0 && self.record.context_tokens() > room
     }
 
+    /// The sizes for the model in use, or why they cannot be used (1.3.8).
+    pub(super) fn compaction_sizes(&self) -> Result<CompactionSizes, String> {
+        let CompactionOverrides { models, error } = &self.settings.compaction_overrides;
+        let model = self.model.as_ref().filter(|_| !models.is_empty());
+        if let Some(sizes) = model.and_then(|model| models.get(&model.reference())) {
+            return sizes.clone();
+        }
+        let CompactionSettings { reserve_tokens, keep_recent_tokens, .. } =
+            self.settings.compaction;
+        match error {
+            Some(error) => Err(error.clone()),
+            None => Ok(CompactionSizes { reserve_tokens, keep_recent_tokens }),
+        }
+    }
+
     fn due(&self, reason: CompactionReason) -> Option<Due> {
-        let plan = self.record.plan(self.settings.compaction.keep_recent_tokens, &[]).ok()?;
+        let keep = self.compaction_sizes().ok()?.keep_recent_tokens;
+        let plan = self.record.plan(keep, &[]).ok()?;
         Some(Due { reason, plan, model: self.model.clone()? })
     }
 
@@ -114,13 +129,16 @@ impl Agent {
     /// Starts a compaction that the person asked for, or says why not.
     fn compact_manually(&mut self, step: &mut Step<'_>, focus: Option<String>) {
         let reason = CompactionReason::Manual;
-        let keep = self.settings.compaction.keep_recent_tokens;
-        let error = match (self.record.plan(keep, &[]), self.model.clone()) {
+        let planned = self.compaction_sizes().and_then(|sizes| {
+            let plan = self.record.plan(sizes.keep_recent_tokens, &[]);
+            plan.map_err(|nothing| nothing.text().to_owned())
+        });
+        let error = match (planned, self.model.clone()) {
             (Ok(plan), Some(model)) => {
                 self.begin_compaction(step, Due { reason, plan, model }, After::Manual, focus);
                 return;
             }
-            (Err(nothing), _) => nothing.text().to_owned(),
+            (Err(error), _) => error,
             (Ok(_), None) => "no model is selected".to_owned(),
         };
         step.update(Update::CompactionStart { reason });
@@ -139,19 +157,16 @@ impl Agent {
         let compacting = Compacting {
             reason: due.reason,
             plan: due.plan,
-            model: due.model,
             after,
             focus,
             answers: Vec::new(),
-            usage: Usage::default(),
-            attempt: 0,
-            stage: Stage::Planned,
+            asked: Asked::new(due.model),
         };
-        self.ask_for_summary(step, compacting);
+        self.ask_for_part(step, compacting);
     }
 
     /// Asks for the next part of the summary (3.8.10).
-    fn ask_for_summary(&mut self, step: &mut Step<'_>, mut compacting: Compacting) {
+    pub(super) fn ask_for_part(&mut self, step: &mut Step<'_>, mut compacting: Compacting) {
         let plan = &compacting.plan;
         let Some(part) = plan.parts.get(compacting.answers.len()) else {
             self.store_compaction(step, compacting);
@@ -159,151 +174,30 @@ impl Agent {
         };
         let focus = compacting.focus.as_deref();
         let text = summary::request(part, plan.previous.as_deref(), focus);
-        let instruction = SystemMessage {
-            content: Content::Text(summary::SYSTEM.to_owned()),
-            timestamp: step.now,
-            ..SystemMessage::default()
-        };
-        let run = step.ids.run();
-        let request = ModelRequest {
-            session: self.session.clone(),
-            messages: vec![
-                Arc::new(Message::System(instruction)),
-                Arc::new(Message::user_text(text, step.now)),
-            ],
-            thinking: compacting.model.clamp(self.thinking),
-            cache: CacheRetention::None,
-            tool_choice: ToolChoice::Auto,
-            model: Arc::clone(&compacting.model),
-        };
-        step.out.push(Effect::StartModel { run, request });
-        let answer = Answer::new(&compacting.model, self.thinking, step.now);
-        let written = self.record.unconfirmed();
-        compacting.stage = Stage::Asking { run, answer: Box::new(answer), written };
+        self.ask_for_summary(step, &mut compacting.asked, text);
         self.phase = Phase::Compacting(Box::new(compacting));
     }
 
-    /// Takes what a summary request brings.
-    pub(super) fn summary_events(
-        &mut self,
-        step: &mut Step<'_>,
-        from: RunId,
-        events: Vec<ModelEvent>,
-    ) {
-        for event in events {
-            let Phase::Compacting(compacting) = &mut self.phase else { return };
-            let Stage::Asking { run, answer, written } = &mut compacting.stage else { return };
-            if *run != from {
-                return;
-            }
-            if *written > 0 && !matches!(event, ModelEvent::Failed(_)) {
-                self.record.confirm(std::mem::take(written));
-            }
-            match event {
-                ModelEvent::Finished { stop_reason, raw_stop_reason } => {
-                    self.summary_finished(step, stop_reason, raw_stop_reason);
-                    return;
-                }
-                ModelEvent::Failed(error) => {
-                    self.summary_failed(step, &error);
-                    return;
-                }
-                ModelEvent::Started
-                | ModelEvent::BlockStart { .. }
-                | ModelEvent::BlockDelta { .. }
-                | ModelEvent::BlockEnd { .. }
-                | ModelEvent::Usage(_)
-                | ModelEvent::Identity { .. } => answer.take(&compacting.model, &event),
-            }
-        }
-    }
-
-    fn summary_finished(&mut self, step: &mut Step<'_>, reason: StopReason, raw: Option<String>) {
-        let Some((mut compacting, answer)) = self.take_summary() else { return };
-        let (message, error) = answer.finish(step.now, reason, raw, false);
-        if let Some(error) = error {
-            self.wait_or_give_up(step, compacting, &error);
-            return;
-        }
-        let text = message.text();
-        if let Some(error) = flaw(&message, &text) {
-            self.end_compaction(step, compacting, End::Failed { error });
-            return;
-        }
-        compacting.usage.add(&message.usage);
-        compacting.answers.push(text);
-        compacting.forget_retries(step);
-        self.ask_for_summary(step, compacting);
-    }
-
-    fn summary_failed(&mut self, step: &mut Step<'_>, error: &ModelError) {
-        if let Some((compacting, _)) = self.take_summary() {
-            self.wait_or_give_up(step, compacting, error);
-        }
-    }
-
-    fn take_summary(&mut self) -> Option<(Compacting, Box<Answer>)> {
-        let mut compacting = self.take_compaction()?;
-        let stage = std::mem::replace(&mut compacting.stage, Stage::Planned);
-        let Stage::Asking { answer, .. } = stage else {
-            compacting.stage = stage;
-            self.phase = Phase::Compacting(Box::new(compacting));
-            return None;
-        };
-        Some((compacting, answer))
-    }
-
-    fn take_compaction(&mut self) -> Option<Compacting> {
-        let phase = std::mem::replace(&mut self.phase, Phase::Idle);
-        let Phase::Compacting(compacting) = phase else {
-            self.phase = phase;
-            return None;
-        };
-        Some(*compacting)
-    }
-
-    /// Summaries have the budget and the waits of all requests (3.6.8).
-    fn wait_or_give_up(
+    /// A part of the summary is there, or failed for good.
+    pub(super) fn part_ended(
         &mut self,
         step: &mut Step<'_>,
         mut compacting: Compacting,
-        error: &ModelError,
+        result: Result<String, String>,
     ) {
-        let settings = self.settings.retry;
-        let retries = settings.enabled && retry::is_transient(error);
-        if !retries || compacting.attempt >= settings.retries_max {
-            let error = error.message.clone();
-            self.end_compaction(step, compacting, End::Failed { error });
-            return;
-        }
-        compacting.attempt += 1;
-        let delay_ms = settings.delay_ms(compacting.attempt, error);
-        step.update(Update::SummaryRetryScheduled {
-            attempt: compacting.attempt,
-            attempts_max: settings.retries_max,
-            delay_ms,
-            error: error.message.clone(),
-        });
-        let until = step.now + retry::jittered(delay_ms, step.ids);
-        compacting.stage = Stage::Waiting(until);
-        self.phase = Phase::Compacting(Box::new(compacting));
-    }
-
-    /// The wait before another try at a summary is over.
-    pub(super) fn summary_tick(&mut self, step: &mut Step<'_>) {
-        let Some(compacting) = self.take_compaction() else { return };
-        if matches!(compacting.stage, Stage::Waiting(until) if step.now >= until) {
-            step.update(Update::SummaryRetryStart { reason: compacting.reason });
-            self.ask_for_summary(step, compacting);
-        } else {
-            self.phase = Phase::Compacting(Box::new(compacting));
+        match result {
+            Ok(text) => {
+                compacting.answers.push(text);
+                self.ask_for_part(step, compacting);
+            }
+            Err(error) => self.end_compaction(step, compacting, End::Failed { error }),
         }
     }
 
     /// Records the compaction, after dropping the attempt it recovers from
     /// (3.8.5, 3.8.14).
     fn store_compaction(&mut self, step: &mut Step<'_>, compacting: Compacting) {
-        let Compacting { plan, answers, usage, after, .. } = &compacting;
+        let Compacting { plan, answers, asked, after, .. } = &compacting;
         if let After::Retry(omitted) = after {
             for target_id in omitted.clone() {
                 self.note(step, EntryBody::ContextEdit { target_id, replacement: None }, None);
@@ -311,7 +205,7 @@ impl Agent {
         }
         let Plan { parts, previous, files, .. } = plan;
         let text = summary::assemble(parts, answers, previous.as_deref(), files);
-        let usage = (*usage != Usage::default()).then(|| usage.clone());
+        let usage = asked.cost();
         let (entry, result) = self.record.compact(step.now, step.ids, plan, text, usage);
         step.out.push(Effect::Append(entry));
         self.end_compaction(step, compacting, End::Done { result: Box::new(result) });
@@ -319,7 +213,7 @@ impl Agent {
 
     /// Cancels a compaction (3.5.1, `crew.md` CTX-32).
     pub(super) fn abort_compaction(&mut self, step: &mut Step<'_>, compacting: Compacting) {
-        compacting.cancel(step);
+        compacting.asked.cancel(step);
         self.end_compaction(step, compacting, End::Aborted);
     }
 
@@ -330,15 +224,15 @@ impl Agent {
         mut compacting: Compacting,
         error: &str,
     ) -> After {
-        compacting.cancel(step);
-        compacting.forget_retries(step);
+        compacting.asked.cancel(step);
+        compacting.asked.forget_retries(step);
         let error = error.to_owned();
         tell_end(step, compacting.reason, &End::Failed { error }, false);
         compacting.after
     }
 
     fn end_compaction(&mut self, step: &mut Step<'_>, mut compacting: Compacting, end: End) {
-        compacting.forget_retries(step);
+        compacting.asked.forget_retries(step);
         let is_done = matches!(end, End::Done { .. });
         let will_retry = is_done && matches!(compacting.after, After::Retry(_));
         tell_end(step, compacting.reason, &end, will_retry);
@@ -416,37 +310,9 @@ impl Agent {
     }
 }
 
-impl Compacting {
-    fn cancel(&self, step: &mut Step<'_>) {
-        if let Stage::Asking { run, .. } = &self.stage {
-            step.out.push(Effect::Cancel { run: *run });
-        }
-    }
-
-    fn forget_retries(&mut self, step: &mut Step<'_>) {
-        if std::mem::take(&mut self.attempt) > 0 {
-            step.update(Update::SummaryRetryFinished);
-        }
-    }
-}
-
 /// Whether an answer was made by this model (3.8.5, 11.58).
 pub(super) fn is_of(answer: &AssistantMessage, model: &ModelSpec) -> bool {
     answer.provider == model.provider && answer.model == model.id
-}
-
-/// Why an answer is no summary (3.8.10).
-fn flaw(message: &AssistantMessage, text: &str) -> Option<String> {
-    let why = if message.stop_reason == StopReason::Length {
-        "the summary hit the output limit"
-    } else if message.tool_calls().next().is_some() {
-        "the model called a tool instead of writing a summary"
-    } else if is_blank(text) {
-        "the model gave no summary"
-    } else {
-        return None;
-    };
-    Some(why.to_owned())
 }
 
 pub(super) fn tell_end(step: &mut Step<'_>, reason: CompactionReason, end: &End, will_retry: bool) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crew_base::entry::EntryBody;
-use crew_base::id::Ids;
+use crew_base::id::{EntryId, Ids};
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_base::session::RunEnd;
 use crew_base::time::Time;
@@ -33,6 +33,9 @@ pub enum Control {
     AbortRetry,
     /// A name for the session; `None` clears it.
     Name(Option<String>),
+    /// A label for an entry that exists; an empty one removes it
+    /// (`host.md` 2.4.5).
+    Label(EntryId, String),
 }
 
 impl Agent {
@@ -51,13 +54,7 @@ impl Agent {
     pub fn control(&mut self, now: Time, ids: &mut Ids, control: Control) -> Vec<Effect> {
         let mut step = Step { now, ids, out: Vec::new() };
         match control {
-            Control::Model(model, level) => {
-                let (provider, model_id) = (model.provider.clone(), model.id.clone());
-                let level = model.clamp(level);
-                self.model = Some(model);
-                self.note(&mut step, EntryBody::ModelChange { provider, model_id }, None);
-                self.set_level(&mut step, level);
-            }
+            Control::Model(model, level) => self.change_model(&mut step, model, level),
             Control::Thinking(level) => {
                 let clamped = self.model.as_ref().map_or(ThinkingLevel::Off, |m| m.clamp(level));
                 self.set_level(&mut step, clamped);
@@ -67,6 +64,7 @@ impl Agent {
             Control::Retry(enabled) => self.settings.retry.enabled = enabled,
             Control::Compaction(enabled) => self.settings.compaction.enabled = enabled,
             Control::AbortRetry => self.abort_retry(&mut step),
+            Control::Label(entry, label) => self.label(&mut step, entry, Some(label)),
             Control::Name(name) => {
                 self.note(&mut step, EntryBody::SessionInfo { name: name.clone() }, None);
                 step.update(Update::SessionInfoChanged(name));
@@ -75,11 +73,26 @@ impl Agent {
         step.out
     }
 
+    /// Uses another model from the next request on, and records it.
+    pub(super) fn change_model(
+        &mut self,
+        step: &mut Step<'_>,
+        model: Arc<ModelSpec>,
+        level: ThinkingLevel,
+    ) {
+        let (provider, model_id) = (model.provider.clone(), model.id.clone());
+        let level = model.clamp(level);
+        self.model = Some(model);
+        self.note(step, EntryBody::ModelChange { provider, model_id }, None);
+        self.set_level(step, level);
+    }
+
     fn set_level(&mut self, step: &mut Step<'_>, level: ThinkingLevel) {
         if level == self.thinking {
             return;
         }
         self.thinking = level;
+        self.branch_level = None;
         let thinking_level = level.word().to_owned();
         self.note(step, EntryBody::ThinkingLevelChange { thinking_level }, None);
         step.update(Update::ThinkingLevelChanged(level));

@@ -76,7 +76,8 @@ impl Agent {
             return Recovery::Exhausted;
         }
         let omitted = self.record.newest_entries(1 + results.len());
-        let keep = self.settings.compaction.keep_recent_tokens;
+        let Ok(sizes) = self.compaction_sizes() else { return Recovery::NotNeeded };
+        let keep = sizes.keep_recent_tokens;
         let Ok(plan) = self.record.plan(keep, &omitted) else { return Recovery::NotNeeded };
         self.recovered = true;
         let (message, results) = (Arc::clone(answer), results.to_vec());

@@ -10,11 +10,12 @@ use crew_base::tool::ToolOutcome;
 use super::{Agent, Step, tools};
 use crate::answer::Answer;
 use crate::effect::{Effect, Update};
-use crate::phase::{After, Phase, SlotState};
+use crate::phase::{After, Phase, SlotState, Then, TurnEnd};
 
 impl Agent {
     /// Stops what runs (`host.md` 3.5): a request at once, tools when each has
-    /// given its result, a wait without a trace.
+    /// given its result, a wait without a trace, and at a boundary what would
+    /// follow it.
     pub(super) fn abort(&mut self, step: &mut Step<'_>) {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Idle => {}
@@ -33,7 +34,14 @@ impl Agent {
                 self.settle(step, RunEnd::Aborted);
             }
             Phase::Compacting(compacting) => self.abort_compaction(step, *compacting),
-            Phase::Boundary(then) => self.phase = Phase::Boundary(then),
+            Phase::Moving(moving) => self.abort_move(step, *moving),
+            Phase::Boundary(Then::Start(starting)) => {
+                self.aborted_early = true;
+                self.phase = Phase::Boundary(Then::Start(starting));
+            }
+            Phase::Boundary(Then::TurnEnded(_)) => {
+                self.phase = Phase::Boundary(Then::TurnEnded(TurnEnd::Aborted));
+            }
         }
     }
 
@@ -94,6 +102,10 @@ impl Agent {
                         return;
                     }
                 }
+            }
+            Phase::Moving(moving) => {
+                self.break_move(step, *moving, error);
+                return;
             }
             Phase::Idle | Phase::Boundary(_) => self.tell_new_failure(step, &error),
         }

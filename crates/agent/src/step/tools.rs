@@ -131,6 +131,7 @@ impl Agent {
                 content: outcome.content,
                 details: outcome.details.or_else(|| Some(Raw::empty_object())),
                 is_error: outcome.is_error,
+                usage: outcome.usage,
                 duration_ms,
                 timestamp: step.now,
             });

@@ -421,3 +421,32 @@ fn a_late_event_of_a_cancelled_summary_changes_nothing() {
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::StartModel { .. })));
     assert_eq!(WINDOW, 1000);
 }
+
+// host.md 1.3.8: resolution per value, and a bad value is an error at use.
+#[test]
+fn sizes_of_the_model_in_use_win_and_bad_ones_compact_nothing_unasked() {
+    use crew_agent::{CompactionOverrides, CompactionSizes};
+    let with = |models: &[(&str, Result<CompactionSizes, String>)], error: Option<&str>| {
+        let mut settings = settings(50);
+        let models = models.iter().map(|(name, sizes)| ((*name).to_owned(), sizes.clone()));
+        settings.compaction_overrides =
+            CompactionOverrides { models: models.collect(), error: error.map(str::to_owned) };
+        let mut world = World::new(settings);
+        world.exchange("first question", "first answer", 100);
+        world.exchange("second question", &"y".repeat(200), 700);
+        world
+    };
+    let sizes = |reserve_tokens| Ok(CompactionSizes { reserve_tokens, keep_recent_tokens: 50 });
+    // The window is 1000: 700 are past it only with this reserve.
+    assert!(!with(&[], None).agent.is_compacting());
+    assert!(with(&[("p/m", sizes(400))], None).agent.is_compacting());
+    assert!(!with(&[("p/other", sizes(400))], None).agent.is_compacting());
+    let mut bad = with(&[("p/m", Err("no number".into()))], None);
+    assert!(!bad.agent.is_compacting());
+    bad.compact();
+    assert_eq!(bad.ends()[0].3, Some("no number"));
+    let mut bad = with(&[("p/other", sizes(400))], Some("no size"));
+    bad.compact();
+    assert_eq!(bad.ends()[0].3, Some("no size"));
+    assert!(with(&[("p/m", sizes(400))], Some("no size")).agent.is_compacting());
+}

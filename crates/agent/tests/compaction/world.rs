@@ -151,6 +151,7 @@ impl World {
                 Effect::Entered(delivery) => self.entered.push(delivery),
                 Effect::Update(update) => self.updates.push(update),
                 Effect::Settled(end) => self.settled.push(end),
+                Effect::ReadBranch { .. } | Effect::MoveEnded(_) => panic!("nothing moves here"),
                 Effect::Boundary | Effect::Refused(_) => {}
             }
         }
@@ -291,6 +292,7 @@ impl World {
             Update::SummaryRetryScheduled { .. } => Some("summary_wait"),
             Update::SummaryRetryStart { .. } => Some("summary_again"),
             Update::SummaryRetryFinished => Some("summary_finished"),
+            Update::BranchSummaryStart | Update::MoveEnd(_) => None,
             Update::RetryStart { .. } => Some("retry"),
             Update::RetryEnd { .. } => Some("retry_end"),
             Update::MessageStart(_)

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crew_base::entry::{Header, HeaderKind, SESSION_VERSION};
+use crew_base::entry::{Entry, EntryBody, Header, HeaderKind, SESSION_VERSION};
 use crew_base::id::{Ids, SessionId};
 use crew_base::limits::SESSION_LINE_BYTES_MAX;
 use crew_engine::Source;
@@ -15,13 +15,14 @@ use crew_store::error::Error as StoreError;
 use crew_store::listing::{self, Found};
 use crew_store::paths::SessionFolder;
 use crew_store::session::copy::copy_all;
+use crew_store::session::open::open;
 
 use super::Place;
 use crate::args::{Options, SessionChoice};
 use crate::error::Error;
 
 /// The session to open.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Start {
     /// Its id; `None` for a fresh one.
     pub(crate) session: Option<SessionId>,
@@ -72,16 +73,44 @@ pub(crate) fn choose(
             found
         }
         SessionChoice::Named(text) => Some(named(text, place, &folder)?),
+        SessionChoice::Here(path) => Some(path.clone()),
         SessionChoice::Fork { source, id } => Some(fork(source, id.as_deref(), place, &folder)?),
     };
     let Some(path) = path else {
         return Ok(new(None, SessionPlace::Folder(folder)));
     };
-    if options.name.is_some() {
-        return Err(Error::NameOfOldSession);
+    let is_here = matches!(options.session, SessionChoice::Here(_));
+    let keeps_cwd = is_here || options.session == SessionChoice::Latest;
+    let mut start = of_file(path.clone(), place, folder, keeps_cwd)?;
+    if let (Some(name), Some(_)) = (&options.name, &start.session) {
+        rename(&path, name)?;
     }
-    let keeps_cwd = options.session == SessionChoice::Latest;
-    of_file(path, place, folder, keeps_cwd)
+    if is_here {
+        start.source = Source::FileHere(path.to_string_lossy().into_owned());
+    }
+    Ok(start)
+}
+
+/// Gives a stored session another name; an empty one takes it away.
+pub(crate) fn rename(path: &Path, name: &str) -> Result<(), StoreError> {
+    let unused = Header {
+        kind: HeaderKind::Session,
+        version: SESSION_VERSION,
+        id: SessionId::new(""),
+        timestamp: String::new(),
+        cwd: String::new(),
+        parent_session: None,
+    };
+    let mut opened = open(path, unused, true)?;
+    let name = crew_base::text::sanitise_inline(name);
+    let mut taken = opened.log.index().taken();
+    let entry = Entry {
+        id: Ids::new(crate::wiring::seed()).entry(&mut taken),
+        parent_id: opened.log.last().cloned(),
+        timestamp: crew_runtime::clock::now().iso(),
+        body: EntryBody::SessionInfo { name: (!name.is_empty()).then_some(name) },
+    };
+    opened.log.append(&entry)
 }
 
 fn named(text: &str, place: &Place, folder: &SessionFolder) -> Result<PathBuf, Error> {
@@ -93,7 +122,7 @@ fn named(text: &str, place: &Place, folder: &SessionFolder) -> Result<PathBuf, E
 }
 
 /// Copies a session of any directory into this one (`host.md` 2.8.7, 6.3.3).
-fn fork(
+pub(crate) fn fork(
     source: &str,
     id: Option<&str>,
     place: &Place,
@@ -238,6 +267,33 @@ mod tests {
         let words = world.choose(named).unwrap_err().words();
         assert!(words.text.contains("/no/such/place"), "{}", words.text);
         assert!(words.hints.join("").contains("project"), "{:?}", words.hints);
+    }
+
+    #[test]
+    fn a_session_that_exists_gets_the_name_that_is_given() {
+        // host.md 6.2 `--name`
+        let world = World::new();
+        let cwd = world.place.cwd.clone();
+        let path = world.session("a.jsonl", "abc-1", &cwd);
+        let options = Options {
+            session: SessionChoice::Named("abc".into()),
+            name: Some("release notes".into()),
+            ..Options::default()
+        };
+        choose(&options, &world.place, world.folder(), &mut Vec::new()).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.contains(r#""name":"release notes""#), "{text}");
+    }
+
+    #[test]
+    fn a_session_whose_folder_is_gone_may_run_here() {
+        // host.md 2.3.3
+        let world = World::new();
+        let path = world.session("a.jsonl", "abc-1", Path::new("/no/such/place"));
+        let start = world.choose(SessionChoice::Here(path.clone())).unwrap();
+        assert_eq!(start.cwd, world.place.cwd);
+        assert!(matches!(start.source, Source::FileHere(file) if Path::new(&file) == path));
     }
 
     #[test]

@@ -122,6 +122,8 @@ impl Timeline {
             | SessionUpdate::SummaryRetryScheduled { .. }
             | SessionUpdate::SummaryRetryStart { .. }
             | SessionUpdate::SummaryRetryFinished
+            | SessionUpdate::BranchSummaryStart
+            | SessionUpdate::MoveEnd(_)
             | SessionUpdate::ThinkingLevelChanged(_)
             | SessionUpdate::SessionInfoChanged(_)
             | SessionUpdate::EntryAppended(_) => Ok(()),
@@ -183,8 +185,13 @@ impl Face for Timeline {
                 Ok(())
             }
             Notice::Opened { .. }
+            | Notice::Question(_)
+            | Notice::QuestionOver(_)
             | Notice::Update(
-                Update::Answered { .. } | Update::RunFailed { .. } | Update::AtRest(_),
+                Update::Task(_)
+                | Update::Answered { .. }
+                | Update::RunFailed { .. }
+                | Update::AtRest(_),
             ) => Ok(()),
         }
     }

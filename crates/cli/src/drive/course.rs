@@ -113,7 +113,7 @@ impl Course {
     pub(super) fn take(&mut self, notice: &Notice) {
         match notice {
             Notice::Opened { file, .. } => self.outcome.file.clone_from(file),
-            Notice::Warning(_) => {}
+            Notice::Warning(_) | Notice::Question(_) | Notice::QuestionOver(_) => {}
             Notice::Update(Update::Answered { command, result }) => {
                 self.answered(*command, result);
             }
@@ -122,6 +122,8 @@ impl Course {
             }
             Notice::Update(Update::Session { .. }) => {}
             Notice::Update(Update::Crew(update)) => self.roster.take(update),
+            // Its calls hold the owner's run until they are over.
+            Notice::Update(Update::Task(_)) => {}
             Notice::Update(Update::RunFailed { session, error }) => {
                 if *session == self.session && self.outcome.failure.is_none() {
                     self.outcome.failure = Some(Failure::Run(error.clone()));
@@ -187,6 +189,8 @@ impl Course {
             | SessionUpdate::SummaryRetryScheduled { .. }
             | SessionUpdate::SummaryRetryStart { .. }
             | SessionUpdate::SummaryRetryFinished
+            | SessionUpdate::BranchSummaryStart
+            | SessionUpdate::MoveEnd(_)
             | SessionUpdate::ThinkingLevelChanged(_)
             | SessionUpdate::SessionInfoChanged(_)
             | SessionUpdate::EntryAppended(_) => {}

@@ -7,19 +7,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crew_base::id::EntryId;
 use crew_base::message::{Block, Content, Message, UserMessage};
 use crew_base::model::{ModelSpec, ThinkingLevel};
-use crew_engine::api::{Command as EngineCommand, CompactionResult, Control, QueueMode};
+use crew_engine::api::{
+    BranchWish, Command as EngineCommand, CompactionResult, Control, QueueMode,
+};
 use crew_model::select::{ThinkingInputs, cycle_level, cycle_model, switch_thinking};
 use crew_runtime::{Answer, Query, QueryError, State};
 use crew_store::export::{self, ExportOptions};
 use crew_store::paths::expand;
+use crew_store::session::index;
 use crew_store::settings::file::{Scope, SettingsFiles, settings_path};
 use crew_store::settings::typed::{QueueMode as StoredMode, Settings};
 use serde_json::{Value, json as value};
 
 use super::face::{Done, Face, Waiting};
-use super::request::{Change, Command, Queue, Request, Typed};
+use super::look;
+use super::request::{Change, Command, Place, Queue, Request, Typed};
 use super::response::{Reply, Ticket, json};
 use super::wire::CompactionWire;
 use crate::error::Error;
@@ -98,8 +103,9 @@ impl Face {
                 self.reply(&ticket, reply);
             }
             Command::Change(change) => self.change(ticket, change).await,
+            Command::Navigate(place) => self.navigate(ticket, place).await,
             Command::Move(target) => self.start_moving(ticket, target).await,
-            Command::UiResponse => {}
+            Command::UiResponse { id, confirmed } => self.dialog_answered(id.as_deref(), confirmed),
         }
     }
 
@@ -149,6 +155,24 @@ impl Face {
         Expansion { options: &self.options, config: &self.config, cwd: &self.cwd }
     }
 
+    /// Goes to another place in the tree (`host.md` 2.8.2); the response is the
+    /// end of the move.
+    async fn navigate(&mut self, ticket: Ticket, place: Place) {
+        let to = EntryId::new(place.entry);
+        if let Err(error) = self.ask(Query::Known(to.clone())).await {
+            return self.reply(&ticket, Err(look::worded(error)));
+        }
+        let wants = place.summary || place.instructions.is_some();
+        let wish = BranchWish { instructions: place.instructions };
+        let navigate = EngineCommand::Navigate {
+            session: self.session.clone(),
+            to,
+            summary: wants.then_some(wish),
+            label: place.label.map(|label| index::clean_name(&label)),
+        };
+        self.send(navigate, Waiting::Navigate(ticket));
+    }
+
     async fn change(&mut self, ticket: Ticket, change: Change) {
         let session = self.session.clone();
         match change {
@@ -193,6 +217,16 @@ impl Face {
                 None => self.reply(&ticket, Err("Session name cannot be empty".to_owned())),
                 name => self.control(ticket, Control::Name(name), None),
             },
+            Change::Label { entry, label } => {
+                let entry = EntryId::new(entry);
+                match self.ask(Query::Known(entry.clone())).await {
+                    Ok(_) => {
+                        let label = Control::Label(entry, index::clean_name(&label));
+                        self.control(ticket, label, None);
+                    }
+                    Err(error) => self.reply(&ticket, Err(look::worded(error))),
+                }
+            }
             Change::AbortSubagent(id) => {
                 self.send(EngineCommand::AbortSubagent(session, id), Waiting::Data(ticket, None));
             }
@@ -304,7 +338,9 @@ impl Face {
 
     /// Asks about the session shown.
     pub(super) async fn ask(&self, query: Query) -> Result<Answer, QueryError> {
-        self.handle.ask(&self.session, query).await
+        let (answer, place) = self.handle.ask_in_place(&self.session, query).await;
+        self.seen.fetch_max(place);
+        answer
     }
 
     /// What the session is and does.

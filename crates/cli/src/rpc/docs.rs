@@ -26,7 +26,7 @@ fn blocks(kind: &str) -> Vec<&'static str> {
 }
 
 /// All commands of `host.md` 7.3, and those of the crew.
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 41] = [
     "prompt",
     "steer",
     "follow_up",
@@ -61,6 +61,8 @@ const COMMANDS: [&str; 39] = [
     "set_session_name",
     "get_commands",
     "extension_ui_response",
+    "crew_navigate",
+    "crew_set_label",
     "crew_list_open",
     "crew_respond",
     "crew_done",
@@ -84,7 +86,8 @@ fn every_command_is_understood_and_shown_in_the_document() {
     }
     assert_eq!(kinds.len(), COMMANDS.len() - 1);
     let answered = parse(r#"{"type":"extension_ui_response"}"#).map(|request| request.command);
-    assert_eq!(answered.ok(), Some(Command::UiResponse));
+    let expected = Command::UiResponse { id: None, confirmed: false };
+    assert_eq!(answered.ok(), Some(expected));
 }
 
 #[test]

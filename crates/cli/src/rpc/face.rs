@@ -21,13 +21,15 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::act::{Modes, compacted};
+use super::dialog;
 use super::lines::{Line, Lines};
+use super::look::Seen;
 use super::moves::Move;
 use super::output::{Outbox, Writer};
 use super::request::{self, Refused};
 use super::response::{Reply, Ticket, json};
 use super::shell::{Shell, ShellEnd};
-use super::wire::{self, Wire};
+use super::wire::{self, MoveWire, Wire};
 use crate::args::Options;
 use crate::config::Config;
 use crate::drive::signals::Signals;
@@ -67,6 +69,8 @@ pub(super) struct Face {
     pub(super) compactions: VecDeque<Ticket>,
     /// The session that takes the place of this one.
     pub(super) moving: Option<Move>,
+    /// Where the newest answer stands among the notices.
+    pub(super) seen: Seen,
     pub(super) shells: Vec<Shell>,
     pub(super) shell_news: Arc<Notify>,
     pub(super) done: mpsc::UnboundedSender<Done>,
@@ -101,6 +105,10 @@ pub(super) struct Run {
     pub(super) running: bool,
     /// A compaction is under way.
     pub(super) compacting: bool,
+    /// A branch that is left is being summarised.
+    pub(super) leaving: bool,
+    /// How the last move in the tree ended.
+    pub(super) moved: MoveWire,
     /// Runs that settled by an abort.
     pub(super) aborted: u64,
 }
@@ -108,7 +116,7 @@ pub(super) struct Run {
 impl Run {
     /// Whether a prompt would be refused.
     pub(super) fn is_busy(&self) -> bool {
-        self.running || self.compacting
+        self.running || self.compacting || self.leaving
     }
 }
 
@@ -124,6 +132,8 @@ pub(super) enum Waiting {
     Abort(Ticket, u64),
     /// A compaction was asked for; its end is the response.
     Compaction(Ticket),
+    /// A move in the tree was asked for; its end is the response.
+    Navigate(Ticket),
     /// The response is this data.
     Data(Ticket, Option<String>),
     /// What runs is being stopped for a move.
@@ -177,6 +187,7 @@ pub(super) async fn serve(start: Start) -> Result<u8, Error> {
         aborting: Vec::new(),
         compactions: VecDeque::new(),
         moving: None,
+        seen: Seen::default(),
         shells: Vec::new(),
         shell_news: Arc::default(),
         wire: Wire::default(),
@@ -327,7 +338,7 @@ impl Face {
     /// client does not read.
     pub(super) fn catch_up(&mut self) {
         for _ in 0..CATCH_UP_MAX {
-            if self.out.is_full() {
+            if self.out.is_full() || self.updates.has_reached(self.seen.get()) {
                 return;
             }
             let Some(notice) = self.updates.waiting() else { return };
@@ -338,6 +349,9 @@ impl Face {
     fn notice(&mut self, notice: Notice) {
         match notice {
             Notice::Warning(text) => output::warning(&text),
+            Notice::Question(question) => self.out.put(dialog::line(&question)),
+            // There is no word for it; a late answer is ignored.
+            Notice::QuestionOver(_) => {}
             Notice::Opened { header, model, thinking, .. } => {
                 self.prepared = Prepared { model, thinking };
                 self.cwd = PathBuf::from(header.cwd);
@@ -345,6 +359,7 @@ impl Face {
             Notice::Update(Update::Answered { command, result }) => self.answered(command, result),
             Notice::Update(Update::Session { update, .. }) => self.session_update(&update),
             Notice::Update(Update::Crew(update)) => self.out.put(wire::crew(&update)),
+            Notice::Update(Update::Task(update)) => self.out.put(format!("{}\n", update.json())),
             Notice::Update(Update::RunFailed { session, error }) => {
                 output::warning(&error);
                 self.out.put(run_failed(&session, &error));
@@ -381,6 +396,12 @@ impl Face {
                 if !self.run.running {
                     self.settled();
                 }
+            }
+            SessionUpdate::BranchSummaryStart => self.run.leaving = true,
+            SessionUpdate::MoveEnd(end) => {
+                self.run.leaving = false;
+                self.run.moved = MoveWire::from(end);
+                self.settled();
             }
             SessionUpdate::TurnStart
             | SessionUpdate::MessageStart(_)
@@ -433,6 +454,13 @@ impl Face {
                 let reply = result.map(|()| Some(disposed("queued")));
                 self.reply(&ticket, reply.map_err(|refused| self.refused(&refused)));
             }
+            Waiting::Navigate(ticket) => {
+                let reply = match result {
+                    Ok(()) | Err(Refusal::MoveCancelled) => Ok(Some(json(&self.run.moved))),
+                    Err(refused) => Err(self.refused(&refused)),
+                };
+                self.reply(&ticket, reply);
+            }
             Waiting::Data(ticket, data) => {
                 let reply = result.map(|()| data).map_err(|refused| self.refused(&refused));
                 self.reply(&ticket, reply);
@@ -453,6 +481,10 @@ impl Face {
             Refusal::Busy if self.run.compacting => {
                 "The session is being compacted; try again when it has ended".to_owned()
             }
+            Refusal::Busy if self.run.leaving => {
+                "A branch of the session is being summarised; try again when it has ended"
+                    .to_owned()
+            }
             Refusal::Busy => "The session is already processing a prompt; give \
                               `streamingBehavior` to queue this one"
                 .to_owned(),
@@ -460,6 +492,8 @@ impl Face {
             | Refusal::NotAttached
             | Refusal::NoModel
             | Refusal::OpenFailed(_)
+            | Refusal::MoveCancelled
+            | Refusal::MoveFailed(_)
             | Refusal::Subagent(_)
             | Refusal::Ending => refusal(refused),
         }
@@ -492,6 +526,7 @@ impl Waiting {
             Waiting::Start | Waiting::Move | Waiting::Settle | Waiting::Compaction(_) => None,
             Waiting::Prompt(ticket)
             | Waiting::Queued(ticket)
+            | Waiting::Navigate(ticket)
             | Waiting::Abort(ticket, _)
             | Waiting::Data(ticket, _) => Some(ticket),
         }

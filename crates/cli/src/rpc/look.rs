@@ -3,11 +3,13 @@
 //! Changes nothing but the queue that `clear_queue` empties. Entries and
 //! messages keep their text.
 
+use std::sync::{Mutex, PoisonError};
+
 use crew_base::id::EntryId;
 use crew_base::json::Raw;
 use crew_base::message::{SharedMessage, StopReason, Usage};
 use crew_engine::api::SubagentView;
-use crew_runtime::{Answer, Query, QueryError, SessionTotals, State};
+use crew_runtime::{Answer, Place, Query, QueryError, SessionTotals, State};
 use serde::Serialize;
 use serde_json::{Value, json as value};
 
@@ -15,6 +17,21 @@ use super::act::{OTHER_ANSWER, mode_word};
 use super::face::Face;
 use super::request::Look;
 use super::response::{Reply, json};
+
+/// A place among the notices that only moves on.
+#[derive(Default)]
+pub(super) struct Seen(Mutex<Place>);
+
+impl Seen {
+    pub(super) fn fetch_max(&self, place: Place) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = place.max(*seen);
+    }
+
+    pub(super) fn get(&self) -> Place {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Face {
     /// Answers a question.
@@ -149,7 +166,7 @@ pub(super) fn file_of(state: &State) -> Option<String> {
 }
 
 /// A failed question in the words of the protocol (`host.md` 7.3.6).
-fn worded(error: QueryError) -> String {
+pub(super) fn worded(error: QueryError) -> String {
     match error {
         QueryError::UnknownEntry(id) => format!("Entry not found: {id}"),
         QueryError::UnknownSession
@@ -193,7 +210,7 @@ fn answer_json(answer: Answer) -> Result<String, String> {
         Answer::Cleared { steering, follow_up } => {
             value!({"steering": steering, "followUp": follow_up}).to_string()
         }
-        Answer::State(_) | Answer::Totals(_) | Answer::ForkPoint { .. } => {
+        Answer::State(_) | Answer::Totals(_) | Answer::ForkPoint { .. } | Answer::Known => {
             return Err(OTHER_ANSWER.to_owned());
         }
     })

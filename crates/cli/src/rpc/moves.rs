@@ -125,7 +125,13 @@ impl Face {
                 Plan { session, source, adopts: true, data }
             }
             Target::Clone => {
-                let source = Source::Copy { file: saved_file(left)? };
+                let file = saved_file(left)?;
+                // What is being stopped adds to the end of the file.
+                let source = if left.is_at_end {
+                    Source::Copy { file }
+                } else {
+                    Source::Branch { file, leaf: left.leaf.clone() }
+                };
                 let session = self.ids.session(crew_runtime::clock::now());
                 Plan { session, source, adopts: true, data: moved }
             }
@@ -239,7 +245,7 @@ impl Face {
         let Some(moving) = &self.moving else { return };
         let (left, shown) = (&moving.left, &self.prepared);
         let names_one = match &moving.plan.source {
-            Source::File(_) | Source::Copy { .. } => true,
+            Source::File(_) | Source::FileHere(_) | Source::Copy { .. } => true,
             Source::Branch { leaf, .. } => leaf.is_some(),
             Source::New { .. } | Source::Under { .. } => false,
         };

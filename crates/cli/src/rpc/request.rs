@@ -68,10 +68,16 @@ pub(super) enum Command {
     Look(Look),
     /// Changes something of the session or its crew.
     Change(Change),
+    /// Goes to another place in the tree of the session.
+    Navigate(Place),
     /// Another session takes the place of this one.
     Move(Target),
-    /// An answer to a dialog; none is ever asked (`host.md` 7.5).
-    UiResponse,
+    /// An answer to a dialog (`host.md` 7.5).
+    UiResponse {
+        /// The dialog; none that we asked without.
+        id: Option<String>,
+        confirmed: bool,
+    },
 }
 
 /// What can be looked up.
@@ -107,9 +113,23 @@ pub(super) enum Change {
     AutoRetry(bool),
     AbortRetry,
     Name(String),
+    Label { entry: String, label: String },
     AbortSubagent(SubagentId),
     Respond(SubagentId, String),
     Done(SubagentId),
+}
+
+/// A place in the tree of the session, and how it is gone to.
+#[derive(Debug, PartialEq)]
+pub(super) struct Place {
+    /// The entry.
+    pub(super) entry: String,
+    /// Whether what is left is summarised.
+    pub(super) summary: bool,
+    /// What the summary is to attend to; asks for one.
+    pub(super) instructions: Option<String>,
+    /// For the summary, else for the entry.
+    pub(super) label: Option<String>,
 }
 
 /// Which session is wanted.
@@ -160,8 +180,14 @@ fn command(kind: &str, fields: &Fields<'_>) -> Result<Option<Command>, String> {
             exclude: fields.optional_flag("excludeFromContext")?,
         },
         "abort_bash" => Command::AbortBash,
+        "crew_navigate" => Command::Navigate(Place {
+            entry: fields.text("entryId")?,
+            summary: fields.optional_flag("summary")?,
+            instructions: fields.optional_text("instructions")?,
+            label: fields.optional_text("label")?,
+        }),
         "export_html" => Command::ExportHtml { path: fields.optional_text("outputPath")? },
-        "extension_ui_response" => Command::UiResponse,
+        "extension_ui_response" => fields.answer(),
         _ => {
             let look = look(kind, fields)?.map(Command::Look);
             let other = match look {
@@ -209,6 +235,10 @@ fn change(kind: &str, fields: &Fields<'_>) -> Result<Option<Change>, String> {
         "set_auto_retry" => Change::AutoRetry(fields.flag("enabled")?),
         "abort_retry" => Change::AbortRetry,
         "set_session_name" => Change::Name(fields.text("name")?),
+        "crew_set_label" => Change::Label {
+            entry: fields.text("entryId")?,
+            label: fields.optional_text("label")?.unwrap_or_default(),
+        },
         "crew_abort" => Change::AbortSubagent(fields.subagent()?),
         "crew_respond" => Change::Respond(fields.subagent()?, fields.filled_text("message")?),
         "crew_done" => Change::Done(fields.subagent()?),
@@ -285,6 +315,13 @@ impl Fields<'_> {
             }
         };
         items.iter().enumerate().map(image).collect()
+    }
+
+    /// Anything but a clear yes is a no (`host.md` 7.5.2).
+    fn answer(&self) -> Command {
+        let id = self.get("id").and_then(Value::as_str).map(str::to_owned);
+        let confirmed = self.get("confirmed").and_then(Value::as_bool) == Some(true);
+        Command::UiResponse { id, confirmed }
     }
 
     fn queue(&self) -> Result<Option<Queue>, String> {
@@ -393,7 +430,19 @@ mod tests {
             r#"{"type":"crew_respond","subagentId":" scout-1 ","message":"yes"}"#,
             Command::Change(Change::Respond("scout-1".into(), "yes".to_owned())),
         );
-        check(r#"{"type":"extension_ui_response","id":"x","cancelled":true}"#, Command::UiResponse);
+        let answer = |id: Option<&str>, confirmed| Command::UiResponse {
+            id: id.map(str::to_owned),
+            confirmed,
+        };
+        check(
+            r#"{"type":"extension_ui_response","id":"x","cancelled":true}"#,
+            answer(Some("x"), false),
+        );
+        check(
+            r#"{"type":"extension_ui_response","id":"x","confirmed":true}"#,
+            answer(Some("x"), true),
+        );
+        check(r#"{"type":"extension_ui_response","id":7,"confirmed":"yes"}"#, answer(None, false));
     }
 
     #[test]

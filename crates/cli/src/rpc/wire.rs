@@ -4,6 +4,8 @@
 //! nothing here goes through a JSON value. Must never leave an event out or
 //! put one on two lines.
 
+mod moved;
+
 use std::collections::BTreeMap;
 
 use crew_base::entry::{Entry, Header};
@@ -12,8 +14,10 @@ use crew_base::json::Raw;
 use crew_base::message::{Block, Message, SharedMessage, Usage};
 use crew_base::model::ModelEvent;
 use crew_base::tool::{ToolOutcome, ToolProgress};
-use crew_engine::api::{CompactionResult, CrewUpdate, SessionUpdate, UpdateKind};
+use crew_engine::api::{CompactionReason, CompactionResult, CrewUpdate, SessionUpdate, UpdateKind};
 use serde::Serialize;
+
+pub(crate) use moved::MoveWire;
 
 /// Turns updates into lines; remembers which block of the streaming answer is
 /// of which kind, because a delta does not say.
@@ -110,9 +114,14 @@ enum Event<'a> {
     },
     SummarizationRetryAttemptStart {
         source: &'a str,
-        reason: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<&'a str>,
     },
     SummarizationRetryFinished,
+    #[serde(rename = "crew_branch_summary_start")]
+    BranchSummaryStart,
+    #[serde(rename = "crew_tree_move_end")]
+    MoveEnd(MoveWire),
     EntryAppended {
         entry: &'a Entry,
     },
@@ -253,6 +262,8 @@ impl Wire {
             | SessionUpdate::SummaryRetryScheduled { .. }
             | SessionUpdate::SummaryRetryStart { .. }
             | SessionUpdate::SummaryRetryFinished => compaction_event(update)?,
+            SessionUpdate::BranchSummaryStart => Event::BranchSummaryStart,
+            SessionUpdate::MoveEnd(end) => Event::MoveEnd(MoveWire::from(end)),
             SessionUpdate::EntryAppended(entry) => Event::EntryAppended { entry },
             SessionUpdate::ThinkingLevelChanged(level) => {
                 Event::ThinkingLevelChanged { level: level.word() }
@@ -366,7 +377,8 @@ fn compaction_event(update: &SessionUpdate) -> Option<Event<'_>> {
         });
     }
     if let SessionUpdate::SummaryRetryStart { reason } = update {
-        let (source, reason) = ("compaction", reason.word());
+        let source = if reason.is_some() { "compaction" } else { "branchSummary" };
+        let reason = reason.map(CompactionReason::word);
         return Some(Event::SummarizationRetryAttemptStart { source, reason });
     }
     let is_finished = matches!(update, SessionUpdate::SummaryRetryFinished);

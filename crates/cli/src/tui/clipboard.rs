@@ -1,12 +1,30 @@
-//! Copying by OSC 52, the one control of ours that carries text (TERM-48,
-//! TERM-58): its text is base64, so nothing in it can be a control.
+//! Controls of ours that carry text (TERM-58): copying by OSC 52, whose text is
+//! base64 (TERM-48), and notifications by OSC 9, whose text is clean (TERM-38).
+
+use crew_tui::request::AttentionForm;
 
 /// Bytes above which a file is written instead (TERM-48).
 pub(super) const BYTES_MAX: usize = 100 * 1024;
 
+/// Characters of a notification.
+const WHY_CHARS_MAX: usize = 120;
+
 /// The sequence that gives a text to the terminal's clipboard.
 pub(super) fn sequence(text: &str) -> Vec<u8> {
     format!("\x1b]52;c;{}\x07", base64(text.as_bytes())).into_bytes()
+}
+
+/// What calls the person: the bell, or a notification that the terminal passes
+/// to the desktop (TERM-38). `why` is clean text.
+pub(super) fn attention(form: AttentionForm, why: &str) -> Vec<u8> {
+    match form {
+        AttentionForm::Bell => b"\x07".to_vec(),
+        AttentionForm::Desktop => {
+            let why = crew_base::text::excerpt(why, WHY_CHARS_MAX);
+            format!("\x1b]9;crew: {why}\x07").into_bytes()
+        }
+        AttentionForm::Off => Vec::new(),
+    }
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -30,6 +48,17 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // TERM-38.
+    #[test]
+    fn the_person_is_called_in_the_form_of_the_setting() {
+        let check = |form, expected: &str| {
+            assert_eq!(attention(form, "scout-1 needs you"), expected.as_bytes());
+        };
+        check(AttentionForm::Bell, "\u{7}");
+        check(AttentionForm::Desktop, "\u{1b}]9;crew: scout-1 needs you\u{7}");
+        check(AttentionForm::Off, "");
+    }
 
     #[test]
     fn texts_are_encoded_as_the_standard_says() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crew_base::id::{Ids, SessionId};
-use crew_base::message::{Content, Message, UserMessage};
+use crew_base::message::Message;
 use crew_engine::Source;
 use crew_engine::api::{Command, CommandId};
 use crew_model::select::Scoped;
@@ -26,14 +26,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use super::asks::Asked;
 use super::facts::Totals;
 use super::moves::Move;
+use super::reload::Reloaded;
 use super::start::{self, now};
 use super::terminal::{Input, Output, Terminal};
 use crate::args::Options;
 use crate::config::Config;
 use crate::drive::signals::{Signals, Stop};
 use crate::error::Error;
+use crate::herdr::{Herdr, Pane};
 
 /// Least time between two frames, by what asked for the later one (TERM-28).
 pub(super) const KEY_FRAME: Duration = Duration::from_millis(16);
@@ -44,6 +47,8 @@ pub(super) const CREW_FRAME: Duration = Duration::from_millis(250);
 const RESIZE_REST: Duration = Duration::from_millis(100);
 /// Between two questions for figures (TERM-29).
 const FACTS_EVERY: Duration = Duration::from_millis(250);
+/// The same when something has ended that no later news will tell about.
+const FACTS_SOON: Duration = Duration::from_millis(50);
 /// How long an orderly end may take.
 const END_MAX: Duration = Duration::from_millis(4_000);
 
@@ -70,7 +75,7 @@ pub(super) struct Face {
     /// Ends of work beside the loop.
     pub(super) done: mpsc::UnboundedSender<Done>,
     pub(super) moving: Option<Move>,
-    pub(super) opening: Option<CommandId>,
+    pub(super) opening: Option<(CommandId, Source)>,
     pub(super) waiting: BTreeMap<CommandId, Waiting>,
     pub(super) totals: Totals,
     /// The working directory of the shown session.
@@ -83,15 +88,21 @@ pub(super) struct Face {
     plain: Option<Plain>,
     due: Option<Instant>,
     drawn: Instant,
-    facts_asked: Option<Instant>,
+    pub(super) facts_asked: Option<Instant>,
+    /// Something ended since the last figures.
+    pub(super) facts_wanted: bool,
     resized: Option<Instant>,
     pub(super) end: Option<End>,
     pub(super) updates: Option<Updates>,
     /// Whether figures are being gathered.
     pub(super) asking: Asking,
     drawn_size: crew_tui::screen::Size,
-    /// What waits for the answer about the project.
-    pub(super) pending_load: Option<(Options, crate::config::Place)>,
+    /// Tells the sidebar of Herdr, inside of it.
+    pub(super) herdr: Option<Herdr>,
+    /// What waits for the answer to a question of the program.
+    pub(super) asked: Asked,
+    /// What the person said about the project since the start.
+    pub(super) said_trust: Option<bool>,
     /// What a request leads to that has to be waited for.
     pub(super) later: Option<Later>,
 }
@@ -104,6 +115,8 @@ pub(super) enum Later {
     EditOutside(String),
     /// The shell has the terminal.
     Suspend,
+    /// Files were read again.
+    Reloaded(Box<Result<Reloaded, Error>>),
 }
 
 /// How the program ends.
@@ -129,8 +142,10 @@ pub(super) enum Done {
     Reply(Reply),
     /// Figures, and the totals they were made with.
     Facts(Box<crew_tui::request::Facts>, Box<Totals>),
-    /// The program was configured, or could not be.
-    Loaded(Box<Result<Loaded, Error>>),
+    /// The program was configured, or could not be with these options.
+    Loaded(Box<Result<Loaded, (Error, Options)>>),
+    /// Files were read again, or why not.
+    Reloaded(Box<Result<Reloaded, Error>>),
     /// Entries of the session that is shown now.
     Shown(Box<crew_tui::request::Shown>),
 }
@@ -188,12 +203,15 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         due: None,
         drawn: Instant::now(),
         facts_asked: None,
+        facts_wanted: false,
         resized: None,
         end: None,
         updates: None,
         asking: Asking::Not,
         drawn_size,
-        pending_load: None,
+        herdr: Pane::of(&place.environment).map(|pane| Herdr::start(pane, now().0)),
+        asked: Asked::Nothing,
+        said_trust: None,
         later: None,
     };
     face.begin(&typed_ahead);
@@ -302,12 +320,12 @@ impl Face {
         match start::trust_question(&options, &place) {
             Ok(Some(files)) => {
                 self.view.ask_trust(files, true);
-                self.pending_load = Some((options, place));
+                self.asked = Asked::TrustAtStart(Box::new(options), Box::new(place));
                 self.want(KEY_FRAME);
             }
             Ok(None) => self.load_now(options),
             Err(error) => {
-                let _ = self.done.send(Done::Loaded(Box::new(Err(error))));
+                let _ = self.done.send(Done::Loaded(Box::new(Err((error, options)))));
             }
         }
     }
@@ -325,9 +343,14 @@ impl Face {
     }
 
     fn facts_due(&self) -> Option<Instant> {
-        let wanted = self.view.wants_facts() && self.view.is_moving();
-        let asked = self.facts_asked.map_or_else(Instant::now, |at| at + FACTS_EVERY);
-        (wanted && self.asking == Asking::Not).then_some(asked)
+        if self.asking != Asking::Not || self.view.session().is_none() {
+            return None;
+        }
+        let after = |pause| self.facts_asked.map_or_else(Instant::now, |at| at + pause);
+        let moving = self.view.wants_facts() && self.view.is_moving();
+        let moving = moving.then(|| after(FACTS_EVERY));
+        let news = self.facts_wanted.then(|| after(FACTS_SOON));
+        [moving, news, self.totals.due()].into_iter().flatten().min()
     }
 
     fn ticked(&mut self) {
@@ -427,78 +450,20 @@ impl Face {
         self.want(KEY_FRAME);
     }
 
-    /// Sends a command of the face; text is expanded first (`host.md` 3.4.4).
-    pub(super) fn send(&mut self, command: Command) {
-        let Some(ready) = &self.ready else { return };
-        let command = match self.expanded(ready, command) {
-            Ok(command) => command,
-            Err(text) => {
-                view::reply(&mut self.view, now(), Reply::Failed(text, None));
-                return;
-            }
-        };
-        let id = ready.handle.send(command);
-        view::sent(&mut self.view, id);
-    }
-
-    fn expanded(&self, ready: &Ready, command: Command) -> Result<Command, String> {
-        let expansion = crate::input::Expansion {
-            options: &ready.options,
-            config: &ready.config,
-            cwd: &self.cwd,
-        };
-        let expand = |message: Message| -> Result<Message, String> {
-            let Message::User(user) = &message else { return Ok(message) };
-            let text = user.content.text();
-            if !text.starts_with('/') {
-                return Ok(message);
-            }
-            let text = expansion.expand(text).map_err(|error| error.words().text)?;
-            let content = Content::Blocks(vec![crew_base::message::Block::text(text)]);
-            Ok(Message::User(UserMessage { content, timestamp: user.timestamp }))
-        };
-        if let Command::PromptOrSteer(session, message) = command {
-            return Ok(Command::PromptOrSteer(session, expand(message)?));
+    /// Does what has to be waited for.
+    async fn do_later(&mut self) {
+        match self.later.take() {
+            Some(Later::Copy(entry)) => self.move_to_copy(entry).await,
+            Some(Later::EditOutside(text)) => self.edit_outside(text).await,
+            Some(Later::Suspend) => self.suspend().await,
+            Some(Later::Reloaded(reloaded)) => self.reloaded(*reloaded).await,
+            None => {}
         }
-        if let Command::PromptOrFollowUp(session, message) = command {
-            return Ok(Command::PromptOrFollowUp(session, expand(message)?));
-        }
-        Ok(command)
-    }
-
-    /// Sends a command of the program itself.
-    pub(super) fn send_own(&mut self, command: Command, waiting: Waiting) {
-        if let Some(ready) = &self.ready {
-            let id = ready.handle.send(command);
-            self.waiting.insert(id, waiting);
-        }
-    }
-
-    /// Asks for the figures of now, beside the loop.
-    pub(super) fn ask_facts(&mut self) {
-        let (Some(ready), Some(session)) = (&self.ready, self.view.session()) else { return };
-        if self.asking != Asking::Not {
-            // What is under way may have looked before the change.
-            self.asking = Asking::Again;
-            return;
-        }
-        self.asking = Asking::Once;
-        self.facts_asked = Some(Instant::now());
-        let done = self.done.clone();
-        let gather = super::facts::gather(
-            ready.handle.clone(),
-            session.clone(),
-            self.totals.clone(),
-            Arc::clone(&ready.config),
-        );
-        tokio::spawn(async move {
-            let (facts, totals) = gather.await;
-            let _ = done.send(Done::Facts(Box::new(facts), Box::new(totals)));
-        });
     }
 
     /// Serves what the face asks for.
     async fn serve(&mut self) {
+        self.do_later().await;
         loop {
             let requests = view::take_requests(&mut self.view);
             if requests.is_empty() {
@@ -507,12 +472,7 @@ impl Face {
             self.want(KEY_FRAME);
             for request in requests {
                 self.request(request);
-                match self.later.take() {
-                    Some(Later::Copy(entry)) => self.move_to_copy(entry).await,
-                    Some(Later::EditOutside(text)) => self.edit_outside(text).await,
-                    Some(Later::Suspend) => self.suspend().await,
-                    None => {}
-                }
+                self.do_later().await;
             }
         }
     }
@@ -552,6 +512,9 @@ impl Face {
         self.restore_with(&lines);
         self.output.drain().await;
         self.terminal.leave();
+        if let Some(herdr) = self.herdr.take() {
+            herdr.finish().await;
+        }
         let Some(ready) = self.ready.take() else { return Ok(end.code) };
         if !end.at_once {
             ready.handle.send(Command::Quit);
@@ -568,8 +531,9 @@ impl Face {
     /// The session a source leads to is opened.
     pub(super) fn open(&mut self, session: SessionId, source: Source) {
         let Some(ready) = &self.ready else { return };
-        let id = ready.handle.send(Command::Open { session, source, adopts: None });
-        self.opening = Some(id);
+        let command = Command::Open { session, source: source.clone(), adopts: None };
+        let id = ready.handle.send(command);
+        self.opening = Some((id, source));
         self.waiting.insert(id, Waiting::Nothing);
     }
 }

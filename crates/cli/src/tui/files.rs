@@ -6,20 +6,16 @@ use crew_tui::view::full::list::fuzzy;
 
 /// Files looked at for one question.
 const FILES_MAX: usize = 20_000;
-/// Folders below the working directory that are looked into.
-const DEPTH_MAX: usize = 12;
 /// Offers of one answer.
 const OFFERS_MAX: usize = 50;
-/// Folders that nobody means.
-const SKIPPED: [&str; 4] = [".git", "node_modules", "target", ".venv"];
 
-/// Paths that fit, best first; folders end in a slash.
+/// Paths that fit, best first; folders end in a slash. What ignore files rule
+/// out is offered only to who types its path.
 pub(super) fn find(cwd: &Path, home: Option<&Path>, query: &str, is_path: bool) -> Vec<String> {
     if is_path || query.starts_with(['/', '~', '.']) {
         return in_folder(cwd, home, query);
     }
-    let mut paths = Vec::new();
-    walk(cwd, cwd, 0, &mut paths);
+    let mut paths = crew_tools::names_below(cwd, FILES_MAX);
     paths.sort_by_key(|path| (path.matches('/').count(), path.clone()));
     fuzzy(&paths, query, |path| path).into_iter().take(OFFERS_MAX).cloned().collect()
 }
@@ -53,31 +49,6 @@ fn in_folder(cwd: &Path, home: Option<&Path>, query: &str) -> Vec<String> {
     names
 }
 
-fn walk(root: &Path, folder: &Path, depth: usize, paths: &mut Vec<String>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if paths.len() >= FILES_MAX {
-            return;
-        }
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let Ok(kind) = entry.file_type() else { continue };
-        if SKIPPED.contains(&name.as_str()) {
-            continue;
-        }
-        let path = entry.path();
-        let Ok(relative) = path.strip_prefix(root) else { continue };
-        let relative = relative.to_string_lossy();
-        if kind.is_dir() {
-            paths.push(format!("{relative}/"));
-            if depth < DEPTH_MAX {
-                walk(root, &path, depth + 1, paths);
-            }
-        } else {
-            paths.push(relative.into_owned());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,15 +58,20 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("src/parser")).unwrap();
         std::fs::create_dir_all(root.path().join(".git/objects")).unwrap();
-        for name in ["src/parser/list.rs", "src/main.rs", ".hidden", ".git/objects/x"] {
+        std::fs::create_dir_all(root.path().join("out/deep")).unwrap();
+        for name in ["src/parser/list.rs", "src/main.rs", ".hidden", ".git/objects/x", "out/deep/f"]
+        {
             std::fs::write(root.path().join(name), "").unwrap();
         }
+        std::fs::write(root.path().join(".gitignore"), "out/\n").unwrap();
         let check = |query: &str, is_path, expected: &[&str]| {
             assert_eq!(find(root.path(), None, query, is_path), expected, "{query}");
         };
         check("plist", false, &["src/parser/list.rs"]);
         check("hidden", false, &[".hidden"]);
         check("objects", false, &[]);
+        check("deep", false, &[]);
+        check("out/", true, &["out/deep/"]);
         check("src/", true, &["src/main.rs", "src/parser/"]);
         check("./sr", false, &["./src/"]);
         check("nothing/here", true, &[]);

@@ -15,6 +15,7 @@ use crew_engine::api::{Command, Refusal};
 use crew_runtime::{Answer, Handle, Query};
 use crew_store::listing;
 use crew_tui::request::{ModelFacts, Reply, Shown};
+use crew_tui::transcript::entries;
 use crew_tui::view;
 
 use super::face::{Done, Face, Waiting};
@@ -28,6 +29,8 @@ pub(super) struct Move {
     pub(super) adopts: bool,
     /// For the editor.
     pub(super) draft: Option<String>,
+    /// The session that is left.
+    from: SessionId,
     stage: Stage,
 }
 
@@ -36,6 +39,20 @@ enum Stage {
     Settling,
     Opening,
     Leaving,
+    /// The same for a session that takes its own place.
+    SettlingToReopen,
+    LeavingToReopen,
+    Reopening,
+}
+
+impl Move {
+    fn open(&self) -> Command {
+        Command::Open {
+            session: self.session.clone(),
+            source: self.source.clone(),
+            adopts: self.adopts.then(|| self.from.clone()),
+        }
+    }
 }
 
 impl Face {
@@ -51,48 +68,81 @@ impl Face {
             self.failed("another session is being opened already");
             return;
         }
-        let Some(shown) = self.view.session().cloned() else { return };
-        self.moving = Some(Move { session, source, adopts, draft, stage: Stage::Settling });
-        self.send_own(Command::Abort(shown), Waiting::Settle);
+        let Some(from) = self.view.session().cloned() else { return };
+        let stage = Stage::Settling;
+        self.moving = Some(Move { session, source, adopts, draft, from: from.clone(), stage });
+        self.send_own(Command::Abort(from), Waiting::Settle);
+    }
+
+    /// Leaves the shown session and opens it again, or another one in its
+    /// place, with what the host works with now.
+    pub(super) fn reopen(&mut self, source: Source, session: SessionId) {
+        let Some(from) = self.view.session().cloned() else { return };
+        let stage = Stage::SettlingToReopen;
+        let (adopts, draft) = (false, None);
+        self.moving = Some(Move { session, source, adopts, draft, from: from.clone(), stage });
+        self.send_own(Command::Abort(from), Waiting::Settle);
+    }
+
+    /// The same when none is shown yet.
+    pub(super) fn move_or_open(&mut self, source: Source, session: SessionId) {
+        if self.view.session().is_none() {
+            return self.open(session, source);
+        }
+        self.move_to(source, session, false, None);
     }
 
     /// Goes on once nothing runs any more.
     pub(super) fn go_on_moving(&mut self) {
         let busy = self.view.is_busy();
-        let Some(shown) = self.view.session().cloned() else { return };
-        let Some(moving) = &mut self.moving else { return };
-        if moving.stage != Stage::Settling || busy {
-            return;
-        }
-        moving.stage = Stage::Opening;
-        let open = Command::Open {
-            session: moving.session.clone(),
-            source: moving.source.clone(),
-            adopts: moving.adopts.then_some(shown),
+        let Some(moving) = self.moving.as_mut().filter(|_| !busy) else { return };
+        let command = match moving.stage {
+            Stage::Settling => {
+                moving.stage = Stage::Opening;
+                moving.open()
+            }
+            Stage::SettlingToReopen => {
+                moving.stage = Stage::LeavingToReopen;
+                Command::Leave(moving.from.clone())
+            }
+            Stage::Opening | Stage::Leaving | Stage::LeavingToReopen | Stage::Reopening => return,
         };
-        self.send_own(open, Waiting::Move);
+        self.send_own(command, Waiting::Move);
     }
 
     /// The command of the present stage was answered.
     pub(super) fn moved(&mut self, result: Result<(), Refusal>) {
-        let Some(stage) = self.moving.as_ref().map(|moving| moving.stage) else { return };
-        match (stage, result) {
-            (Stage::Settling, _) => {}
+        let Some(moving) = &mut self.moving else { return };
+        match (moving.stage, result) {
+            (Stage::Settling | Stage::SettlingToReopen, _) => {}
             (Stage::Opening, Ok(())) => {
-                let old = self.view.session().cloned();
-                if let Some(moving) = &mut self.moving {
-                    moving.stage = Stage::Leaving;
-                }
-                match old {
-                    Some(old) => self.send_own(Command::Leave(old), Waiting::Move),
-                    None => self.moving = None,
-                }
+                moving.stage = Stage::Leaving;
+                let leave = Command::Leave(moving.from.clone());
+                self.send_own(leave, Waiting::Move);
             }
             (Stage::Opening, Err(refusal)) => {
+                let source = moving.source.clone();
+                self.moving = None;
+                if !self.ask_in_use(&source) {
+                    self.failed(&crate::error::refusal(&refusal));
+                }
+            }
+            (Stage::LeavingToReopen, Ok(())) => {
+                moving.stage = Stage::Reopening;
+                let open = moving.open();
+                self.send_own(open, Waiting::Move);
+            }
+            (Stage::Reopening, Err(refusal)) => {
+                self.moving = None;
+                let what = crate::error::refusal(&refusal);
+                let next = Some("/resume opens another session".to_owned());
+                view::reply(&mut self.view, now(), Reply::Failed(what, next));
+            }
+            (Stage::LeavingToReopen, Err(refusal)) => {
                 self.moving = None;
                 self.failed(&crate::error::refusal(&refusal));
             }
-            (Stage::Leaving, _) => self.moving = None,
+            (Stage::Leaving, _) | (Stage::Reopening, Ok(())) => self.moving = None,
         }
     }
 
@@ -108,10 +158,12 @@ impl Face {
     ) {
         let Some(ready) = &self.ready else { return };
         let draft = self.moving.as_mut().and_then(|moving| moving.draft.take());
-        self.cwd = PathBuf::from(&header.cwd);
+        // A session whose folder is gone runs in the one of new sessions.
+        let own = PathBuf::from(&header.cwd);
+        self.cwd = if own.is_dir() { own } else { ready.config.place.cwd.clone() };
         self.file = file;
         self.totals = Default::default();
-        let cwd = with_home(Path::new(&header.cwd), ready.config.place.home.as_deref());
+        let cwd = with_home(&self.cwd, ready.config.place.home.as_deref());
         let (handle, done) = (ready.handle.clone(), self.done.clone());
         tokio::spawn(async move {
             let name = match handle.ask(&session, Query::State).await {
@@ -119,7 +171,9 @@ impl Face {
                 Ok(_) | Err(_) => None,
             };
             let entries = branch(&handle, &session).await;
-            let shown = Shown { session, name, entries, draft, cwd, model, thinking };
+            let read = tokio::task::spawn_blocking(move || entries::items(&entries)).await;
+            let items = read.unwrap_or_default();
+            let shown = Shown { session, name, items, draft, cwd, model, thinking };
             let _ = done.send(Done::Shown(Box::new(shown)));
         });
     }
@@ -143,18 +197,13 @@ impl Face {
         };
         let cwd = Path::new(&header.cwd);
         if !header.cwd.is_empty() && !cwd.is_dir() {
-            let text = format!("its folder {} is no longer there", cwd.display());
-            self.failed(&text);
-            return;
+            return self.ask_gone(path, cwd);
         }
         if self.view.session() == Some(&header.id) {
             return;
         }
         let source = Source::File(path.to_string_lossy().into_owned());
-        if self.view.session().is_none() {
-            return self.open(header.id, source);
-        }
-        self.move_to(source, header.id, false, None);
+        self.move_or_open(source, header.id);
     }
 
     /// A copy up to a message, or of everything.
@@ -172,7 +221,9 @@ impl Face {
             None => return self.failed("the session is kept in memory only"),
         };
         let (source, draft) = match entry {
-            None => (Source::Copy { file }, None),
+            // What is being stopped adds to the end of the file.
+            None if state.is_at_end => (Source::Copy { file }, None),
+            None => (Source::Branch { file, leaf: state.leaf }, None),
             Some(entry) => match ready.handle.ask(&shown, Query::ForkPoint(entry)).await {
                 Ok(Answer::ForkPoint { leaf, text }) => (Source::Branch { file, leaf }, Some(text)),
                 Ok(_) => return,
@@ -184,7 +235,7 @@ impl Face {
         }
     }
 
-    fn fresh_id(&mut self) -> Option<SessionId> {
+    pub(super) fn fresh_id(&mut self) -> Option<SessionId> {
         let ready = self.ready.as_mut()?;
         Some(ready.ids.session(now()))
     }
@@ -198,9 +249,18 @@ pub(super) async fn branch(handle: &Handle, session: &SessionId) -> Vec<Entry> {
     read.await.unwrap_or_default()
 }
 
+/// Entries of lines; what cannot be read is left out.
+pub(super) fn read(lines: &[Raw]) -> Vec<Entry> {
+    lines.iter().filter_map(|raw| read_line(raw.text()).ok()).collect()
+}
+
 /// The way from the root to the leaf.
 pub(super) fn walk(lines: &[Raw], leaf: Option<&EntryId>) -> Vec<Entry> {
-    let entries: Vec<Entry> = lines.iter().filter_map(|raw| read_line(raw.text()).ok()).collect();
+    way(read(lines), leaf)
+}
+
+/// The same through entries that were read.
+fn way(entries: Vec<Entry>, leaf: Option<&EntryId>) -> Vec<Entry> {
     let places: std::collections::HashMap<EntryId, usize> =
         entries.iter().enumerate().map(|(at, entry)| (entry.id.clone(), at)).collect();
     let mut at = match leaf {
@@ -218,6 +278,6 @@ pub(super) fn walk(lines: &[Raw], leaf: Option<&EntryId>) -> Vec<Entry> {
             break;
         }
     }
-    way.reverse();
-    way.into_iter().map(|place| entries[place].clone()).collect()
+    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+    way.into_iter().rev().filter_map(|place| entries[place].take()).collect()
 }

@@ -2,11 +2,11 @@
 //! beside the loop. Says how soon a frame is wanted for each.
 
 use crew_engine::api::{Command, CommandId, Refusal, SessionUpdate, Update, UpdateKind};
-use crew_runtime::{Notice, Updates};
-use crew_tui::request::Reply;
+use crew_runtime::{Notice, Question, Updates};
+use crew_tui::request::{Approval, Reply};
 use crew_tui::view;
 
-use super::face::{Asking, CREW_FRAME, Done, End, Face, KEY_FRAME, STREAM_FRAME, Waiting};
+use super::face::{Asking, CREW_FRAME, Done, End, Face, KEY_FRAME, Later, STREAM_FRAME, Waiting};
 use super::start::now;
 use crate::drive::signals::Signals;
 use crate::error::Error;
@@ -39,6 +39,15 @@ impl Face {
                 view::reply(&mut self.view, now(), Reply::Warning(text));
                 self.want(STREAM_FRAME);
             }
+            Notice::Question(Question { id, tool, view: what, .. }) => {
+                let approval = Approval { id, tool, view: what };
+                view::reply(&mut self.view, now(), Reply::Approval(approval));
+                self.want(KEY_FRAME);
+            }
+            Notice::QuestionOver(id) => {
+                view::reply(&mut self.view, now(), Reply::ApprovalOver(id));
+                self.want(KEY_FRAME);
+            }
             Notice::Opened { session, header, file, model, thinking } => {
                 let model = model.as_deref().map(super::facts::model_facts);
                 self.opened(session, &header, file, model, thinking);
@@ -53,11 +62,15 @@ impl Face {
             self.answered(*command, waiting, result.clone());
             return;
         }
+        if let (Some(herdr), Update::Crew(crew)) = (&mut self.herdr, &update) {
+            herdr.take(crew);
+        }
         let shown = self.view.session().cloned();
         match &update {
             Update::Session { session, update } if Some(session) == shown.as_ref() => {
-                if matches!(update, SessionUpdate::MessageEnd(_)) {
+                if let SessionUpdate::MessageEnd(_) | SessionUpdate::CompactionEnd { .. } = update {
                     self.totals.is_old = true;
+                    self.facts_wanted = true;
                 }
                 self.want(STREAM_FRAME);
             }
@@ -71,9 +84,12 @@ impl Face {
                 | UpdateKind::Delivered
                 | UpdateKind::Closed => {
                     self.totals.is_old = true;
+                    self.facts_wanted = true;
                     self.want(KEY_FRAME);
                 }
             },
+            // What is shown of it comes as progress of the call.
+            Update::Task(_) => {}
             Update::Answered { .. } | Update::RunFailed { .. } | Update::AtRest(_) => {
                 self.want(KEY_FRAME);
             }
@@ -88,9 +104,13 @@ impl Face {
             Waiting::Settle => self.go_on_moving(),
             Waiting::Move => self.moved(result),
             Waiting::Nothing => {
-                if self.opening == Some(command)
+                if self.opening.as_ref().is_some_and(|(opening, _)| *opening == command)
                     && let Err(refusal) = result
                 {
+                    let source = self.opening.take().map(|(_, source)| source);
+                    if source.is_some_and(|source| self.ask_in_use(&source)) {
+                        return;
+                    }
                     let what = crate::error::refusal(&refusal);
                     view::reply(&mut self.view, now(), Reply::Failed(what, None));
                 }
@@ -125,11 +145,9 @@ impl Face {
             }
             Done::Loaded(loaded) => match *loaded {
                 Ok(loaded) => *signals = Some(self.loaded(loaded)?),
-                Err(error) => {
-                    self.restore();
-                    return Err(error);
-                }
+                Err((error, options)) => self.not_loaded(error, options)?,
             },
+            Done::Reloaded(reloaded) => self.later = Some(Later::Reloaded(reloaded)),
         }
         Ok(())
     }

@@ -51,7 +51,10 @@ impl Face {
         let setting =
             ready.and_then(|ready| ready.config.settings.terminal.external_editor.clone());
         let of = |name: &str| ready.and_then(|ready| ready.config.place.environment.get(name));
-        setting.or_else(|| of("VISUAL")).or_else(|| of("EDITOR")).unwrap_or_else(|| "vi".to_owned())
+        setting
+            .or_else(|| of("VISUAL"))
+            .or_else(|| of("EDITOR"))
+            .unwrap_or_else(|| "nano".to_owned())
     }
 
     /// Suspends the program; the whole crew pauses (section 4).

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crew_base::model::ModelSpec;
+use crew_engine::Source;
 use crew_engine::api::{Command, Control};
 use crew_model::catalog::is_scripted;
 use crew_model::select::{
@@ -12,15 +13,15 @@ use crew_model::select::{
 };
 use crew_runtime::{Answer, Query};
 use crew_store::settings::file::{Scope, SettingsFiles, settings_path};
-use crew_store::trust::{self, Choice, TrustStore};
-use crew_tui::request::{ModelOffer, Reply, Request, TrustChoice};
+use crew_store::trust;
+use crew_tui::request::{ModelOffer, Reply, Request};
 use crew_tui::view;
 
 use super::clipboard;
 use super::face::{Done, End, Face, Later, Loaded, Ready};
 use super::moves::{branch, walk};
 use super::start::{self, now};
-use super::{files, sessions, tree};
+use super::{export, files, moves, paste, preview, sessions};
 use crate::args::Options;
 use crate::config;
 use crate::drive::signals::Signals;
@@ -55,13 +56,15 @@ impl Face {
             }),
             Request::Fork(entry) => self.later = Some(Later::Copy(Some(entry))),
             Request::Clone => self.later = Some(Later::Copy(None)),
-            Request::Tree => self.look(Query::Tree, |answer| {
-                let Answer::Tree { tree, leaf } = answer else { return None };
-                Some(Reply::Tree(tree::rows(&tree, leaf.as_ref())))
+            Request::Tree => self.look(Query::Entries { since: None }, |answer| {
+                let Answer::Entries { entries, leaf } = answer else { return None };
+                let entries = moves::read(&entries);
+                Some(Reply::Tree(crew_tui::view::full::tree::rows(&entries, leaf.as_ref())))
             }),
-            Request::Navigate(_) | Request::Label(..) => {
-                self.failed("moving in the tree is not built yet; /fork goes on from a message");
-            }
+            Request::Branch(leaf) => self.look(Query::Entries { since: None }, move |answer| {
+                let Answer::Entries { entries, .. } = answer else { return None };
+                Some(Reply::Branch(walk(&entries, leaf.as_ref())))
+            }),
             Request::TakeBack => self.look(Query::ClearQueue, |answer| {
                 let Answer::Cleared { mut steering, follow_up } = answer else { return None };
                 steering.extend(follow_up);
@@ -74,19 +77,19 @@ impl Face {
                 }
             }
             Request::Copy { what, text } => self.copy(&what, &text),
-            Request::PasteOutside => {
-                self.failed(
-                    "pasting images and files is not built yet; paste text, or type @ and a path",
-                );
-            }
-            Request::Export(path) => self.export(path),
+            Request::PasteOutside => self.paste_outside(),
+            Request::Export { path, with_crew } => self.export(path, with_crew),
             Request::Session => self.session_facts(),
             Request::Trust => self.ask_trust(),
             Request::Trusted(choice) => self.trusted(choice),
+            Request::Approve { id, is_allowed } => self.approve(id, is_allowed),
             Request::Reload => self.reload(),
             // Line mode writes no control (TERM-57).
-            Request::Bell if self.terminal.is_plain => {}
-            Request::Bell => self.output.write(b"\x07".to_vec()),
+            Request::Attention(_) if self.terminal.is_plain => {}
+            Request::Attention(why) => {
+                self.output.write(clipboard::attention(self.view.setup.attention_form, &why));
+            }
+            Request::Chosen(at) => self.chosen(at),
             Request::Redraw => {
                 self.screen.redraw();
                 self.want(std::time::Duration::ZERO);
@@ -95,6 +98,12 @@ impl Face {
             Request::ExitNow => self.end = Some(End { code: 131, at_once: true }),
             Request::EditOutside(text) => self.later = Some(Later::EditOutside(text)),
             Request::Suspend => self.later = Some(Later::Suspend),
+        }
+    }
+
+    fn approve(&self, question: u64, is_allowed: bool) {
+        if let Some(ready) = &self.ready {
+            ready.handle.answer(question, is_allowed);
         }
     }
 
@@ -120,7 +129,11 @@ impl Face {
         let (handle, done) = (ready.handle.clone(), self.done.clone());
         tokio::spawn(async move {
             let reply = match handle.ask(&session, query).await {
-                Ok(answer) => reply(answer),
+                // Reading a long session takes a while.
+                Ok(answer) => {
+                    let made = tokio::task::spawn_blocking(move || reply(answer));
+                    made.await.ok().flatten()
+                }
                 Err(error) => Some(Reply::Failed(error.to_string(), None)),
             };
             if let Some(reply) = reply {
@@ -129,7 +142,7 @@ impl Face {
         });
     }
 
-    fn say(&mut self, reply: Reply) {
+    pub(super) fn say(&mut self, reply: Reply) {
         view::reply(&mut self.view, now(), reply);
     }
 
@@ -313,13 +326,21 @@ impl Face {
         self.say(reply);
     }
 
-    fn export(&mut self, path: Option<String>) {
+    fn export(&mut self, path: Option<String>, with_crew: bool) {
         let file = self.file.clone().filter(|file| file.exists());
         let Some(file) = file else {
             return self.failed("the session has not been saved yet");
         };
         let (cwd, home) = (self.cwd.clone(), self.home());
-        self.beside(move || Some(sessions::export(&file, path, &cwd, home.as_deref())));
+        let path = path.map(|path| given(&path, &cwd, home.as_deref()));
+        self.beside(move || Some(export::export(&file, path, &cwd, with_crew)));
+    }
+
+    /// The clipboard's image or files, by a program that can read it.
+    fn paste_outside(&mut self) {
+        let Some(ready) = &self.ready else { return };
+        let environment = ready.config.place.environment.clone();
+        self.beside(move || Some(paste::from_clipboard(&environment)));
     }
 
     fn session_facts(&mut self) {
@@ -341,73 +362,18 @@ impl Face {
         self.say(Reply::Trust(files));
     }
 
-    /// The answer about the project: at the start the program goes on, later
-    /// the decision counts for future starts.
-    fn trusted(&mut self, choice: TrustChoice) {
-        let choice = match choice {
-            TrustChoice::NotNow => Choice::NotNow,
-            TrustChoice::Once => Choice::Session,
-            TrustChoice::Folder => Choice::Folder,
-            TrustChoice::Parent => Choice::Parent,
-            TrustChoice::Never => Choice::No,
-        };
-        if let Some((mut options, place)) = self.pending_load.take() {
-            let store = TrustStore::new(&place.agent_dir);
-            let changes = choice.changes(&place.cwd);
-            if !changes.is_empty()
-                && let Err(error) = store.record(&changes)
-            {
-                self.say(Reply::Warning(format!("the decision is not kept: {error}")));
-            }
-            options.trust = Some(choice.trusts());
-            self.load_now(options);
-            return;
-        }
-        let Some(ready) = &self.ready else { return };
-        let place = &ready.config.place;
-        let changes = choice.changes(&place.cwd);
-        let reply = if changes.is_empty() {
-            Reply::Done("nothing is kept; it is asked again at the next start".to_owned())
-        } else {
-            match TrustStore::new(&place.agent_dir).record(&changes) {
-                Ok(()) => Reply::Done("kept; it counts from the next start".to_owned()),
-                Err(error) => Reply::Failed(error.to_string(), None),
-            }
-        };
-        self.say(reply);
-    }
-
-    /// Keys are read again; what else changed counts where it is looked up.
-    fn reload(&mut self) {
-        let Some(ready) = &self.ready else { return };
-        let (config, options) = (Arc::clone(&ready.config), Arc::clone(&ready.options));
-        let done = self.done.clone();
-        tokio::task::spawn_blocking(move || {
-            let path = config.place.agent_dir.join("auth.json");
-            let text = std::fs::read_to_string(path).ok();
-            let warnings = config.credentials.reload(Arc::clone(&config.catalog), text.as_deref());
-            let found = start::found(&config, &options);
-            let mut replies: Vec<Reply> =
-                warnings.iter().map(|warning| Reply::Warning(warning.to_string())).collect();
-            replies.push(Reply::Found(Box::new(found)));
-            let text = "read again: auth.json, skills, templates, agents; \
-                        settings.json and models.json count from the next start";
-            replies.push(Reply::Done(text.to_owned()));
-            replies.into_iter().for_each(|reply| {
-                let _ = done.send(Done::Reply(reply));
-            });
-        });
-    }
-
     /// Reads configuration beside the loop.
     pub(super) fn load_now(&mut self, options: Options) {
         let done = self.done.clone();
         tokio::task::spawn_blocking(move || {
-            let loaded = config::load(&options).map(|config| {
-                let found = start::found(&config, &options);
-                let widget_tools = start::widget_tools(&config);
-                Loaded { config, options, found, widget_tools }
-            });
+            let loaded = match config::load(&options) {
+                Ok(mut config) => {
+                    let found = start::found(&mut config, &options);
+                    let widget_tools = start::widget_tools(&config);
+                    Ok(Loaded { config, options, found, widget_tools })
+                }
+                Err(error) => Err((error, options)),
+            };
             let _ = done.send(Done::Loaded(Box::new(loaded)));
         });
     }
@@ -421,7 +387,7 @@ impl Face {
         self.view.setup.widget_tools = widget_tools;
         self.view.untrusted = !config.trust.allows();
         self.screen.set_theme(self.view.setup.theme);
-        let wired = match wiring::wire(&config, &options, &mut warnings) {
+        let wired = match wiring::wire(&config, &options, wiring::Person::Present, &mut warnings) {
             Ok(wired) => wired,
             Err(error) => {
                 self.restore();
@@ -429,10 +395,7 @@ impl Face {
             }
         };
         let signals = Signals::listen(Arc::clone(&wired.host)).map_err(Error::Runtime)?;
-        let patterns = options.models.as_deref().or(config.settings.enabled_models.as_deref());
-        let patterns = patterns.unwrap_or_default().iter().map(String::as_str);
-        let usable = |provider: &str| config.credentials.is_configured(provider);
-        let scope = crew_model::select::scope(patterns, &config.catalog, &usable).models;
+        let scope = start::scope(&config, &options);
         let (session, source) = (wired.session.clone(), wired.source.clone());
         let (host, first) =
             (Arc::clone(&wired.host), self.first_prompts(&options, &config, &wired));
@@ -453,6 +416,10 @@ impl Face {
         if self.ready.as_ref().is_some_and(|ready| ready.options.resume) {
             self.view.pick_session();
         } else {
+            if let Source::File(path) | Source::FileHere(path) = &source {
+                let path = PathBuf::from(path);
+                self.beside(move || preview::of(&path));
+            }
             self.open(session, source);
         }
         Ok(signals)

@@ -1,21 +1,18 @@
 //! Stored sessions: the list with subagents below their owner (TERM-47),
-//! names, deletion, export.
+//! names, deletion.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crew_base::entry::{Entry, EntryBody, Header, HeaderKind, SESSION_VERSION, read_line};
-use crew_base::id::{EntryId, Ids, SessionId};
+use crew_base::entry::{EntryBody, read_line};
+use crew_base::id::{EntryId, SessionId};
 use crew_base::json::Raw;
 use crew_engine::api::Status;
 use crew_runtime::{SessionPlace, SessionTotals};
-use crew_store::export::{ExportOptions, default_name, file_to_html};
 use crew_store::listing::{self, Summary};
-use crew_store::session::open::open;
 use crew_tui::format;
 use crew_tui::request::{ChildOffer, Reply, SessionOffer};
 
-use super::serve::given;
 use super::start::{now, with_home};
 use crate::config::Config;
 
@@ -36,9 +33,11 @@ pub(super) fn list(
     let offer = |summary: Summary| {
         let path = summary.path.to_string_lossy().into_owned();
         let title = summary.name.clone().unwrap_or_else(|| first_words(&summary.first_text));
+        let children = children.remove(&path).unwrap_or_default();
         SessionOffer {
+            cost: summary.cost + children.iter().map(|child| child.cost).sum::<f64>(),
             is_current: shown == Some(summary.path.as_path()),
-            children: children.remove(&path).unwrap_or_default(),
+            children,
             id: summary.id.to_string(),
             title: if title.is_empty() { "(empty)".to_owned() } else { title },
             is_named: summary.name.is_some(),
@@ -84,6 +83,15 @@ fn children_of(owners: &[Summary], folder: &Path) -> BTreeMap<String, Vec<ChildO
     children
 }
 
+/// Subagents of one session, oldest first.
+pub(super) fn children(session: &Path) -> Vec<ChildOffer> {
+    let Some(folder) = session.parent() else { return Vec::new() };
+    let mut all = children_of(&[], folder);
+    let mut own = all.remove(session.to_string_lossy().as_ref()).unwrap_or_default();
+    own.reverse();
+    own
+}
+
 /// What a child's file tells without its texts.
 fn child(path: &Path) -> ChildOffer {
     let (lines, _) = lines(path);
@@ -93,6 +101,7 @@ fn child(path: &Path) -> ChildOffer {
         outcome: None,
         age_ms: 0,
         messages: 0,
+        cost: 0.0,
     };
     let age = std::fs::metadata(path).and_then(|file| file.modified()).ok();
     offer.age_ms = age
@@ -100,8 +109,9 @@ fn child(path: &Path) -> ChildOffer {
         .map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     for raw in &lines {
         let Ok(entry) = read_line(raw.text()) else { continue };
-        if let EntryBody::Message { .. } = &entry.body {
+        if let EntryBody::Message { message } = &entry.body {
             offer.messages += 1;
+            offer.cost += message.as_assistant().map_or(0.0, |answer| answer.usage.cost.total);
         }
         if let EntryBody::SessionInfo { name: Some(name) } = &entry.body {
             offer.title = name.trim_start_matches("crew: ").to_owned();
@@ -123,14 +133,17 @@ fn child(path: &Path) -> ChildOffer {
 
 /// The outcome of the last report in a child's file.
 fn last_outcome(lines: &[Raw]) -> Option<Status> {
-    let is_report = |raw: &&Raw| raw.text().contains("\"crew_report\"");
-    let last = lines.iter().rev().find(is_report)?;
-    let text = last.text();
-    match (text.contains("\"needs_input\""), text.contains("\"completed\"")) {
-        (true, _) => Some(Status::NeedsInput),
-        (false, true) => Some(Status::Completed),
-        (false, false) => None,
-    }
+    // The result of the call stands behind it and tells no outcome.
+    let outcome = |raw: &Raw| {
+        let text = raw.text();
+        let is_report = text.contains("\"crew_report\"");
+        match (text.contains("\"needs_input\""), text.contains("\"completed\"")) {
+            (true, _) if is_report => Some(Status::NeedsInput),
+            (false, true) if is_report => Some(Status::Completed),
+            (_, _) => None,
+        }
+    };
+    lines.iter().rev().find_map(outcome)
 }
 
 /// The entry lines of a file and the last entry.
@@ -153,22 +166,9 @@ pub(super) fn file_of(folder: &Path, session: &SessionId) -> Option<PathBuf> {
 
 /// Gives a stored session another name.
 pub(super) fn rename(path: &Path, name: &str) -> Option<Reply> {
-    let name = crew_base::text::sanitise_inline(name);
-    let result = open(path, unused(), true).and_then(|mut opened| {
-        let mut ids = Ids::new(now().0);
-        let mut taken = opened.log.index().taken();
-        let entry = Entry {
-            id: ids.entry(&mut taken),
-            parent_id: opened.log.last().cloned(),
-            timestamp: now().iso(),
-            body: EntryBody::SessionInfo { name: (!name.is_empty()).then(|| name.clone()) },
-        };
-        opened.log.append(&entry)
-    });
-    match result {
-        Ok(()) => None,
-        Err(error) => Some(Reply::Failed(format!("the name was not kept: {error}"), None)),
-    }
+    let result = crate::config::session::rename(path, name);
+    let error = result.err()?;
+    Some(Reply::Failed(format!("the name was not kept: {error}"), None))
 }
 
 /// Deletes a stored session; its subagents' files stay (`crew.md` LIFE-11).
@@ -176,28 +176,6 @@ pub(super) fn delete(path: &Path) -> Option<Reply> {
     match std::fs::remove_file(path) {
         Ok(()) => None,
         Err(error) => Some(Reply::Failed(format!("{} stays: {error}", path.display()), None)),
-    }
-}
-
-/// Writes the session as a page (`host.md` 2.8.10).
-pub(super) fn export(file: &Path, path: Option<String>, cwd: &Path, home: Option<&Path>) -> Reply {
-    let path = path.unwrap_or_else(|| default_name(file));
-    let path = given(&path, cwd, home);
-    match file_to_html(file, &ExportOptions::default(), &path) {
-        Ok(()) => Reply::Done(format!("exported to {}", path.display())),
-        Err(error) => Reply::Failed(format!("not exported: {error}"), None),
-    }
-}
-
-/// The header of a file that has one already; never written.
-fn unused() -> Header {
-    Header {
-        kind: HeaderKind::Session,
-        version: SESSION_VERSION,
-        id: SessionId::new(""),
-        timestamp: String::new(),
-        cwd: String::new(),
-        parent_session: None,
     }
 }
 

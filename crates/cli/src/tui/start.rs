@@ -3,12 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use crew_base::model::ModelSpec;
+use crew_model::select::Scoped;
 use crew_runtime::clock;
 use crew_store::paths;
 use crew_store::settings::file::{SettingsFiles, settings_path};
 use crew_store::settings::typed::{QuietStart, Settings};
 use crew_store::trust::{self, Trust, TrustInput, TrustStore};
-use crew_tui::request::{DoubleEscape, Found, Setup, TrustFiles};
+use crew_tui::request::{AttentionForm, DoubleEscape, Found, Setup, TreeFilter, TrustFiles};
 use crew_tui::theme::{Icons, Theme};
 
 use crate::args::Options;
@@ -56,8 +58,10 @@ pub(super) fn setup(place: &Place) -> Setup {
         widget_tools: true,
         thinking: true,
         double_escape: DoubleEscape::Tree,
+        tree_filter: TreeFilter::Default,
+        skip_summary: false,
         attention: Vec::new(),
-        bell: false,
+        attention_form: AttentionForm::Off,
         several_providers: false,
         header: true,
     }
@@ -69,13 +73,19 @@ pub(super) fn with_settings(setup: &mut Setup, config: &Config, options: &Option
     let terminal = &settings.terminal;
     setup.menu_rows = usize::try_from(terminal.autocomplete_max_visible).unwrap_or(MENU_ROWS);
     setup.thinking = !settings.hide_thinking_block;
+    setup.tree_filter = TreeFilter::of(terminal.tree_filter_mode);
+    setup.skip_summary = config.settings.branch_summary_skip_prompt;
     setup.double_escape = match terminal.double_escape_action {
         "fork" => DoubleEscape::Fork,
         "none" => DoubleEscape::Nothing,
         _ => DoubleEscape::Tree,
     };
     setup.attention.clone_from(&settings.crew.attention);
-    setup.bell = settings.crew.attention_form == "bell";
+    setup.attention_form = match settings.crew.attention_form.as_str() {
+        "desktop" => AttentionForm::Desktop,
+        "off" => AttentionForm::Off,
+        _ => AttentionForm::Bell,
+    };
     setup.theme.motion &= settings.crew.motion;
     match settings.crew.icons.as_deref() {
         Some("emoji") => setup.theme.icons = Icons::Emoji,
@@ -171,8 +181,15 @@ fn holds(path: &Path) -> String {
     format!("{lines} lines")
 }
 
-/// Everything the header and the completions name.
-pub(super) fn found(config: &Config, options: &Options) -> Found {
+/// Everything the header and the completions name; what is wrong with templates
+/// joins the warnings (`host.md` 8.21).
+pub(super) fn found(config: &mut Config, options: &Options) -> Found {
+    let (found, warnings) = look(config, options);
+    config.warnings.extend(warnings);
+    found
+}
+
+fn look(config: &Config, options: &Options) -> (Found, Vec<String>) {
     let place = &config.place;
     let expansion = Expansion { options, config, cwd: &place.cwd };
     let context_files = if options.prompt.no_context_files {
@@ -188,7 +205,8 @@ pub(super) fn found(config: &Config, options: &Options) -> Found {
     };
     let skills = expansion.skills();
     let templates = expansion.templates();
-    Found {
+    let warnings = expansion.warnings(std::iter::once("/"));
+    let found = Found {
         context_files,
         skills: skills.len(),
         templates: templates
@@ -201,7 +219,25 @@ pub(super) fn found(config: &Config, options: &Options) -> Found {
             .collect(),
         agents: agents(config),
         looked_for: looked_for(config),
-    }
+        models: models(config),
+    };
+    (found, warnings)
+}
+
+/// Models that can be used, for completion (`host.md` 8.11).
+fn models(config: &Config) -> Vec<(String, String)> {
+    let usable =
+        |model: &&std::sync::Arc<ModelSpec>| config.credentials.is_configured(&model.provider);
+    let all = config.catalog.models().iter().filter(usable);
+    all.map(|model| (model.reference(), model.name.clone())).collect()
+}
+
+/// Models to cycle through (`host.md` 1.7).
+pub(super) fn scope(config: &Config, options: &Options) -> Vec<Scoped> {
+    let patterns = options.models.as_deref().or(config.settings.enabled_models.as_deref());
+    let patterns = patterns.unwrap_or_default().iter().map(String::as_str);
+    let usable = |provider: &str| config.credentials.is_configured(provider);
+    crew_model::select::scope(patterns, &config.catalog, &usable).models
 }
 
 fn agents(config: &Config) -> Vec<(String, String)> {

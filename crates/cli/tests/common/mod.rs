@@ -139,6 +139,14 @@ impl World {
         files
     }
 
+    /// Merges values into the settings of the user.
+    pub(crate) fn settings(&self, more: &Value) {
+        let path = self.agent().join("settings.json");
+        let mut settings: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fs::write(path, settings.to_string()).unwrap();
+    }
+
     /// The one owner session, header first.
     pub(crate) fn session(&self) -> Vec<Value> {
         let files = self.session_files();

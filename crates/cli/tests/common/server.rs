@@ -24,6 +24,8 @@ pub(crate) struct Reply {
     status: Option<(u16, String, String)>,
     gate: Option<Gate>,
     cut: bool,
+    /// The whole body of another wire format.
+    raw: Option<String>,
     held: Option<Gate>,
     delay: Duration,
 }
@@ -88,6 +90,16 @@ impl Reply {
     /// A report of a child.
     pub(crate) fn report(text: &str) -> Reply {
         Reply::call("crew_report", json!({"outcome": "completed", "report": text}))
+    }
+
+    /// A stream of another wire format, as it is sent.
+    pub(crate) fn raw(body: &str) -> Reply {
+        Reply { raw: Some(body.to_owned()), ..Reply::default() }
+    }
+
+    pub(crate) fn and_text(mut self, text: &str) -> Reply {
+        self.blocks.push(Part::Text(text.to_owned()));
+        self
     }
 
     /// An error instead of a stream.
@@ -181,7 +193,7 @@ impl Reply {
             ),
             None => format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{}",
-                self.stream()
+                self.raw.clone().unwrap_or_else(|| self.stream())
             ),
         };
         // The program may have gone meanwhile.
@@ -196,6 +208,17 @@ impl Request {
     /// Whether a child asks.
     pub(crate) fn is_child(&self) -> bool {
         self.tools().iter().any(|name| name == "crew_report")
+    }
+
+    /// Whether a child of the `task` tool asks.
+    pub(crate) fn is_task_child(&self) -> bool {
+        self.tools().iter().any(|name| name == "yield")
+    }
+
+    /// Answers of the model that the request shows.
+    pub(crate) fn answers(&self) -> usize {
+        let messages = self.body["messages"].as_array().unwrap();
+        messages.iter().filter(|message| message["role"] == "assistant").count()
     }
 
     pub(crate) fn tools(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! The real program in a pseudo terminal; what it writes goes into a terminal
 //! emulator.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::io::{Read, Write};
@@ -11,7 +12,13 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
+use serde_json::json;
+
+use crate::common::server::Reply;
 use crate::common::{LIMIT, World};
+
+/// Stands for a terminal with a shell that has jobs.
+const JOB: &str = "job";
 
 /// What was written and what is seen.
 struct Seen {
@@ -27,6 +34,16 @@ pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     seen: Arc<Mutex<Seen>>,
     paused: Arc<AtomicBool>,
+}
+
+/// An answer of an owner that spawns so many scouts.
+pub(crate) fn spawns(count: usize) -> Reply {
+    (0..count).fold(Reply::default(), |reply, number| {
+        let task =
+            json!({"goal": format!("goal {number}."), "context": [], "instructions": ["look"]});
+        let brief = format!("Part {number}");
+        reply.and_call("crew_spawn", json!({"subagent": "scout", "brief": brief, "task": task}))
+    })
 }
 
 fn size(rows: u16, columns: u16) -> PtySize {
@@ -65,6 +82,12 @@ impl Terminal {
         Terminal::open_as(world, "dumb", rows, columns, 0, "", &["--model", "local/m1"])
     }
 
+    /// The face as a job of a shell, which says so when it has the terminal and
+    /// takes the job up again after a line.
+    pub(crate) fn start_as_job(world: &World, rows: u16, columns: u16) -> Terminal {
+        Terminal::open_as(world, JOB, rows, columns, 0, "", &["--model", "local/m1"])
+    }
+
     /// The face as started by these arguments alone.
     pub(crate) fn start_bare(world: &World, rows: u16, columns: u16, args: &[&str]) -> Terminal {
         Terminal::open(world, rows, columns, 0, "", args)
@@ -97,10 +120,15 @@ impl Terminal {
         }
         let command = world.command(args);
         let mut builder = CommandBuilder::new(command.get_program());
+        if term == JOB {
+            builder = CommandBuilder::new("bash");
+            builder.args(["-mc", "\"$0\" \"$@\"; echo the shell; read -r; fg >/dev/null"]);
+            builder.arg(command.get_program());
+        }
         builder.args(command.get_args());
         builder.cwd(command.get_current_dir().unwrap());
         builder.env_clear();
-        builder.env("TERM", term);
+        builder.env("TERM", if term == JOB { "xterm-256color" } else { term });
         builder.env("LANG", "C.UTF-8");
         for (name, value) in command.get_envs() {
             builder.env(name, value.unwrap_or_default());
@@ -208,6 +236,19 @@ impl Terminal {
             let length = self.bytes().len();
             if length != last.0 {
                 last = (length, Instant::now());
+            }
+        }
+    }
+
+    /// Waits until the owner does nothing, whatever its subagents do.
+    pub(crate) fn rest_of_owner(&self) {
+        let begun = Instant::now();
+        let mut idle = Instant::now();
+        while idle.elapsed() < Duration::from_millis(400) {
+            assert!(begun.elapsed() < LIMIT, "it never rests\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(20));
+            if self.screen().contains("Esc stops") {
+                idle = Instant::now();
             }
         }
     }

@@ -31,6 +31,7 @@ impl Driver<Yields> {
             Verdict::Terminal(text) => {
                 self.refusals = 0;
                 self.is_stale = false;
+                self.was_free = !self.jobs.is_pending();
                 self.stop_turn();
                 ToolOutcome { terminate: true, ..ToolOutcome::text(text) }
             }

@@ -73,6 +73,7 @@ impl<C: Contract> Driver<C> {
         match std::mem::replace(&mut self.phase, Phase::New) {
             Phase::Recovering { submission, attempt } => {
                 self.contract.reset();
+                self.was_free = false;
                 self.last = None;
                 self.hand_over(submission, attempt + 1);
             }

@@ -8,6 +8,7 @@ use crew_base::id::{EntryId, SessionId};
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_base::time::Time;
 use crew_base::tool::ToolDefinition;
+use crew_engine::api::task::{TASK_TOOL, forwards};
 use crew_engine::api::{self, Loaded, OpenChild, Prompt};
 use crew_engine::{OpenPlan, Opened, Source};
 use crew_model::select::{
@@ -47,7 +48,11 @@ impl Workspace {
                 self.owner(new, Vec::new())
             }
             OpenPlan::Owner { session, source: Source::File(path) } => {
-                self.resume(&session, Path::new(&path), now)
+                self.resume(&session, Path::new(&path), None, now)
+            }
+            OpenPlan::Owner { session, source: Source::FileHere(path) } => {
+                let here = self.config.cwd.clone();
+                self.resume(&session, Path::new(&path), Some(here), now)
             }
             OpenPlan::Owner { session, source: Source::Branch { file, leaf } } => {
                 self.branch(&session, Path::new(&file), Until::Entry(leaf), now)
@@ -59,10 +64,19 @@ impl Workspace {
                 let parent = parent.ok_or("its owner session is no longer open")?;
                 self.child(&open, &parent, now)
             }
+            OpenPlan::Task(open) => {
+                let parent = parent.ok_or("the calling session is no longer open")?;
+                self.task_child(&open, &parent, now)
+            }
         }
     }
 
-    fn header(session: &SessionId, cwd: &Path, parent: Option<&Path>, now: Time) -> Header {
+    pub(super) fn header(
+        session: &SessionId,
+        cwd: &Path,
+        parent: Option<&Path>,
+        now: Time,
+    ) -> Header {
         Header {
             kind: HeaderKind::Session,
             version: SESSION_VERSION,
@@ -88,11 +102,18 @@ impl Workspace {
         SessionLog::create(Plan { header, path, lock: true })
     }
 
-    fn resume(&self, session: &SessionId, path: &Path, now: Time) -> Result<Prepared, String> {
+    /// A stored session, in its own directory or in another one.
+    fn resume(
+        &self,
+        session: &SessionId,
+        path: &Path,
+        here: Option<PathBuf>,
+        now: Time,
+    ) -> Result<Prepared, String> {
         let fresh = Self::header(session, &self.config.cwd, None, now);
         let OpenedLog { log, context, warnings } =
             open(path, fresh, true).map_err(|error| with_causes(&error))?;
-        let cwd = PathBuf::from(&log.header().cwd);
+        let cwd = here.unwrap_or_else(|| PathBuf::from(&log.header().cwd));
         let warnings = warnings
             .into_iter()
             .map(|warning| format!("{}: {}", warning.path, warning.message))
@@ -148,17 +169,31 @@ impl Workspace {
             .map(|(provider, model)| (provider.as_str(), model.as_str()));
         let (model, thinking) = self.owner_model(session, level.as_deref(), &mut warnings)?;
         let config = &self.config;
-        let tools = owner_tools(&config.toolbox, &config.settings.default_tools, &config.tools);
         let (resources, found) = self.resources(&cwd)?;
         warnings.extend(found);
-        let scope = Scope { cwd, resources: Arc::new(resources) };
+        let mut scope = Scope {
+            project: cwd.clone(),
+            cwd,
+            approval: Arc::default(),
+            resources: Arc::new(resources),
+        };
+        let (setup, told) = self.setup(&scope, false);
+        warnings.extend(told);
+        // A crew below a crew is bounded like nested tasks (C064).
+        let may_spawn = config.depth == 0 || setup.settings.depth_allows(config.depth);
+        let mut own = if may_spawn { api::owner_tools() } else { Vec::new() };
+        own.extend(self.task_tool(&setup, config.depth, None));
+        scope.approval = Arc::new(setup.approval);
+        let defaults = &config.settings.default_tools;
+        let tools = owner_tools(&config.toolbox, defaults, &config.tools, own);
         let rules = if tools.iter().any(|tool| api::is_owner_tool(&tool.name)) {
             api::OWNER_GUIDELINES.map(str::to_owned).to_vec()
         } else {
             Vec::new()
         };
         let skills = &scope.resources.skills;
-        let prompt = self.prompt(&scope, PromptParts { tools, rules, role: None, skills });
+        let prompt = self
+            .prompt(&scope, PromptParts { tools, rules, role: None, skills, is_forwarded: false });
         let loaded = Loaded {
             leaf: log.last().cloned(),
             taken: log.index().taken(),
@@ -166,7 +201,17 @@ impl Workspace {
             context: context.map(|context| context.messages).unwrap_or_default(),
         };
         let file = log.path().map(|path| path.to_string_lossy().into_owned());
-        let opened = Opened { file, model, thinking, prompt, loaded, is_new, name };
+        let opened = Opened {
+            file,
+            model,
+            is_fallback: false,
+            fallbacks: Vec::new(),
+            thinking,
+            prompt,
+            loaded,
+            is_new,
+            name,
+        };
         Ok(Prepared { opened, log, scope: Arc::new(scope), is_owner: true, warnings })
     }
 
@@ -219,7 +264,9 @@ impl Workspace {
             }
         };
         let log = SessionLog::create(Plan { header, path, lock: false });
-        let tools = child_tools(&self.config.toolbox, definition, &self.config.tools);
+        let names_task = definition.tools.iter().any(|tool| tool == TASK_TOOL);
+        let task = names_task.then(|| self.crew_task_tool(&scope, &definition.name)).flatten();
+        let tools = child_tools(&self.config.toolbox, definition, &self.config.tools, task);
         let found = &scope.resources.skills;
         let (skills, unknown) = skills::for_child(found, definition.skills.as_deref());
         let warnings = unknown
@@ -230,11 +277,16 @@ impl Workspace {
             .collect();
         let rules = vec![api::CHILD_GUIDELINE.to_owned()];
         let role = Some(definition.prompt.trim()).filter(|role| !role.is_empty());
-        let prompt = self.prompt(&scope, PromptParts { tools, rules, role, skills: &skills });
+        let prompt = self.prompt(
+            &scope,
+            PromptParts { tools, rules, role, skills: &skills, is_forwarded: false },
+        );
         let file = log.path().map(|path| path.to_string_lossy().into_owned());
         let opened = Opened {
             file,
             model: Some(model),
+            is_fallback: false,
+            fallbacks: Vec::new(),
             thinking,
             prompt,
             loaded: Loaded::default(),
@@ -285,10 +337,15 @@ impl Workspace {
         Ok((config.catalog.for_level(&model, thinking), thinking))
     }
 
-    fn prompt(&self, scope: &Scope, parts: PromptParts<'_>) -> Prompt {
-        let PromptParts { tools, rules, role, skills } = parts;
+    pub(super) fn prompt(&self, scope: &Scope, parts: PromptParts<'_>) -> Prompt {
+        let PromptParts { tools, rules, role, skills, is_forwarded } = parts;
         let resources = &scope.resources;
         let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
+        let context_files = resources.context_files.iter();
+        let context_files = context_files
+            .filter(|file| !is_forwarded || forwards(&file.path.to_string_lossy()))
+            .cloned()
+            .collect();
         let mut addendum = resources.addendum.clone();
         addendum.extend(role.map(str::to_owned));
         let input = PromptInput {
@@ -296,7 +353,7 @@ impl Workspace {
             addendum,
             tools: tools.iter().map(hint).collect(),
             extra_rules: rules,
-            context_files: resources.context_files.clone(),
+            context_files,
             skills: skills::prompt_section(skills, &names),
             cwd: &scope.cwd,
         };
@@ -307,11 +364,14 @@ impl Workspace {
 }
 
 /// What the prompts of sessions of one directory differ in.
-struct PromptParts<'a> {
-    tools: Vec<ToolDefinition>,
-    rules: Vec<String>,
-    role: Option<&'a str>,
-    skills: &'a [Skill],
+pub(super) struct PromptParts<'a> {
+    pub(super) tools: Vec<ToolDefinition>,
+    pub(super) rules: Vec<String>,
+    pub(super) role: Option<&'a str>,
+    pub(super) skills: &'a [Skill],
+    /// Context files are handed on by a calling session (`task.md`
+    /// TASK-SPAWN-4).
+    pub(super) is_forwarded: bool,
 }
 
 /// Where a copied branch ends.

@@ -3,22 +3,24 @@
 use crew_base::definition::Definition;
 use crew_base::tool::ToolDefinition;
 use crew_engine::api;
+use crew_engine::api::task::TASK_TOOL;
 use crew_tools::Toolbox;
 
 use super::ToolWish;
 
-/// The owner's tools in a fixed order: built-in ones, then those of the crew.
+/// The owner's tools in a fixed order: built-in ones, then its own, which are
+/// those of the crew and `task`, as far as it may delegate.
 pub(super) fn owner_tools(
     toolbox: &Toolbox,
     defaults: &[String],
     wish: &ToolWish,
+    own: Vec<ToolDefinition>,
 ) -> Vec<ToolDefinition> {
-    let crew = api::owner_tools();
     let all: Vec<String> = toolbox
         .names()
         .into_iter()
         .map(str::to_owned)
-        .chain(crew.iter().map(|tool| tool.name.clone()))
+        .chain(own.iter().map(|tool| tool.name.clone()))
         .collect();
     let mut names: Vec<String> = if wish.no_tools {
         Vec::new()
@@ -29,7 +31,9 @@ pub(super) fn owner_tools(
             .collect()
     } else {
         let is_default = |name: &&String| {
-            api::is_owner_tool(name) || (!wish.no_builtin && defaults.contains(name))
+            api::is_owner_tool(name)
+                || *name == TASK_TOOL
+                || (!wish.no_builtin && defaults.contains(name))
         };
         all.iter().filter(is_default).cloned().collect()
     };
@@ -47,21 +51,30 @@ pub(super) fn owner_tools(
     }
     names.retain(|name| !is_excluded(wish, name));
     let mut tools = toolbox.definitions(&names);
-    tools.extend(crew.into_iter().filter(|tool| names.contains(&tool.name)));
+    tools.extend(own.into_iter().filter(|tool| names.contains(&tool.name)));
     tools
 }
 
-/// A child's tools: its allowlist without owner tools, and the report.
+/// A child's tools: its allowlist without owner tools, `task` if it may call
+/// it, and the report.
 pub(super) fn child_tools(
     toolbox: &Toolbox,
     definition: &Definition,
     wish: &ToolWish,
+    task: Option<ToolDefinition>,
 ) -> Vec<ToolDefinition> {
     let names: Vec<&String> =
         definition.tools.iter().filter(|name| !is_excluded(wish, name)).collect();
     let mut tools = toolbox.definitions(&names);
+    tools.extend(task.filter(|tool| !is_excluded(wish, &tool.name)));
     tools.push(api::report_tool());
     tools
+}
+
+/// Names of the tools that no session has (`product.md` P-14g).
+pub(super) fn excluded(toolbox: &Toolbox, wish: &ToolWish) -> Vec<String> {
+    let names = toolbox.names().into_iter().chain([TASK_TOOL]);
+    names.filter(|name| is_excluded(wish, name)).map(str::to_owned).collect()
 }
 
 fn is_excluded(wish: &ToolWish, name: &str) -> bool {
@@ -87,7 +100,9 @@ mod tests {
 
     fn names(wish: &ToolWish) -> String {
         let defaults = ["read", "bash", "edit", "write"].map(str::to_owned);
-        let tools = owner_tools(&Toolbox::builtin(), &defaults, wish);
+        let task = ToolDefinition { name: TASK_TOOL.into(), ..api::report_tool() };
+        let own = api::owner_tools().into_iter().chain([task]).collect();
+        let tools = owner_tools(&Toolbox::builtin(), &defaults, wish, own);
         let names: Vec<_> = tools.into_iter().map(|tool| tool.name).collect();
         names.join(" ")
     }
@@ -95,7 +110,7 @@ mod tests {
     // host.md 6.2.2, product.md P-14g.
     #[test]
     fn options_choose_the_owners_tools() {
-        let crew = "crew_list crew_status crew_spawn crew_respond crew_done crew_abort";
+        let crew = "crew_list crew_status crew_spawn crew_respond crew_done crew_abort task";
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let check = |wish: ToolWish, expected: &str| assert_eq!(names(&wish), expected);
         check(ToolWish::default(), &format!("read bash edit write {crew}"));
@@ -103,10 +118,10 @@ mod tests {
         check(ToolWish { no_builtin: true, ..ToolWish::default() }, crew);
         let only = Some(list(&["read", "crew_s*"]));
         check(ToolWish { only, ..ToolWish::default() }, "read crew_status crew_spawn");
-        let changes = list(&["+grep", "-bash", "-crew_list"]);
-        let rest = crew.replace("crew_list ", "");
+        let changes = list(&["+grep", "-bash", "-crew_list", "-task"]);
+        let rest = crew.replace("crew_list ", "").replace(" task", "");
         check(ToolWish { changes, ..ToolWish::default() }, &format!("read edit write grep {rest}"));
-        let exclude = list(&["crew_*", "write"]);
+        let exclude = list(&["crew_*", "write", "ta*k"]);
         check(ToolWish { exclude, ..ToolWish::default() }, "read bash edit");
     }
 }

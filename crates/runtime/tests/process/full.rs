@@ -66,7 +66,11 @@ async fn is_announced_before_failure(running: &mut Running, words: &str) -> bool
             }) => {
                 announced |= serde_json::to_string(&*message).unwrap().contains(words);
             }
-            Notice::Update(_) | Notice::Warning(_) | Notice::Opened { .. } => {}
+            Notice::Update(_)
+            | Notice::Warning(_)
+            | Notice::Question(_)
+            | Notice::QuestionOver(_)
+            | Notice::Opened { .. } => {}
         }
     }
 }

@@ -51,7 +51,11 @@ async fn failed_run(running: &mut Running, prompt: &str) -> Vec<String> {
                     announced.push(serde_json::to_string(&*message).unwrap());
                 }
             }
-            Notice::Update(_) | Notice::Warning(_) | Notice::Opened { .. } => {}
+            Notice::Update(_)
+            | Notice::Warning(_)
+            | Notice::Question(_)
+            | Notice::QuestionOver(_)
+            | Notice::Opened { .. } => {}
         }
     }
 }

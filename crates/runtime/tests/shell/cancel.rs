@@ -335,5 +335,5 @@ async fn a_preparation_that_panics_is_delivered_as_an_error() {
     assert!(last.contains("could not be prepared"), "{last}");
     trap.1.store(false, Ordering::SeqCst);
     running.quit().await;
-    assert_eq!(tools_of(&model.asked()[0]).len(), 6);
+    assert_eq!(tools_of(&model.asked()[0]).len(), 7);
 }

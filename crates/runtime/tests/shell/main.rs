@@ -13,6 +13,9 @@ mod models;
 #[cfg(target_os = "linux")]
 #[path = "../support/processes.rs"]
 mod processes;
+#[cfg(unix)]
+mod reading;
+mod tasks;
 mod workspace;
 #[path = "../support/world.rs"]
 mod world;

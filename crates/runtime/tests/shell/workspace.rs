@@ -253,7 +253,10 @@ async fn a_resumed_session_whose_model_is_gone_gets_another_with_a_warning() {
     let model = running
         .until(|notice| match notice {
             Notice::Opened { model, .. } => Some(model.clone()),
-            Notice::Update(_) | Notice::Warning(_) => None,
+            Notice::Update(_)
+            | Notice::Warning(_)
+            | Notice::Question(_)
+            | Notice::QuestionOver(_) => None,
         })
         .await;
     assert!(model.is_some_and(|model| model.id != "gone"));

@@ -14,8 +14,8 @@ use crew_model::Model;
 use crew_model::auth::{AuthConfig, Credentials};
 use crew_model::catalog::Catalog;
 use crew_runtime::{
-    Handle, ModelWish, Notice, Parts, PromptWish, SessionPlace, ToolWish, Updates, Workspace,
-    WorkspaceConfig,
+    Handle, ModelWish, Notice, Parts, PromptWish, SessionPlace, TaskOutput, ToolWish, Updates,
+    Workspace, WorkspaceConfig,
 };
 use crew_store::paths::SessionFolder;
 use crew_store::settings::file::SettingsFiles;
@@ -47,6 +47,7 @@ pub(crate) struct World {
     pub(crate) tools: ToolWish,
     pub(crate) prompt: PromptWish,
     pub(crate) guard: Option<Arc<dyn GroupGuard>>,
+    pub(crate) can_ask: bool,
 }
 
 impl World {
@@ -69,6 +70,7 @@ impl World {
             tools: ToolWish::default(),
             prompt: PromptWish::default(),
             guard: None,
+            can_ask: false,
         }
     }
 
@@ -123,11 +125,16 @@ impl World {
             model: self.model.clone(),
             tools: self.tools.clone(),
             prompt: self.prompt.clone(),
+            tmp: self.folder.path().join("tmp"),
+            command_env: Vec::new(),
+            can_ask: self.can_ask,
+            task_output: TaskOutput::default(),
+            depth: 0,
         })
     }
 
     pub(crate) fn start(&self, model: Arc<dyn Model>) -> Running {
-        let config = EngineConfig { settings: SessionSettings::default(), home: None };
+        let config = EngineConfig { settings: SessionSettings::default(), home: None, depth: 0 };
         let tmp = self.folder.path().join("tmp");
         let host = Host::new(HostConfig { tmp, guard: self.guard.clone() });
         let (handle, updates) = crew_runtime::start(Parts {

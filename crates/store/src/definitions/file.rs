@@ -8,6 +8,7 @@ use crew_base::definition::{DEFAULT_CHILD_TOOLS, Definition, Source};
 use crew_base::text::is_blank;
 
 use super::deltas;
+use super::extra::Extra;
 use super::fields::{self, shown};
 use crate::frontmatter::{self, Document, Value};
 
@@ -18,11 +19,17 @@ pub(crate) struct Parsed {
     pub(crate) definition: Result<Arc<Definition>, String>,
     /// What is wrong with single fields.
     pub(crate) warnings: Vec<String>,
+    /// The keys that only the `task` tool reads.
+    pub(crate) extra: Extra,
 }
 
 /// Reads a definition (`crew.md` CAT-10 to CAT-21).
 pub(crate) fn parse(text: &str, source: Source, path: &str) -> Parsed {
-    let invalid = |reason: String| Parsed { definition: Err(reason), warnings: Vec::new() };
+    let invalid = |reason: String| Parsed {
+        definition: Err(reason),
+        warnings: Vec::new(),
+        extra: Extra::default(),
+    };
     let document = match frontmatter::read(text) {
         Ok(document) => document,
         Err(error) => return invalid(format!("The front matter cannot be read: {error}.")),
@@ -45,6 +52,7 @@ pub(crate) fn parse(text: &str, source: Source, path: &str) -> Parsed {
         None => default.to_vec(),
         Some(list) => apply_tools(name, &default, list, &mut warnings),
     };
+    let extra = Extra::read(&document);
     let definition = Arc::new(Definition {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -57,7 +65,7 @@ pub(crate) fn parse(text: &str, source: Source, path: &str) -> Parsed {
         compaction: set.compaction.unwrap_or(true),
         prompt: document.body,
     });
-    Parsed { definition: Ok(definition), warnings }
+    Parsed { definition: Ok(definition), warnings, extra }
 }
 
 /// Applies one layer of tools; warnings name the subagent (`crew.md` CAT-28).

@@ -253,3 +253,23 @@ fn a_file_is_parsed_again_only_when_its_size_or_time_changed() {
     assert!(names(&world.discover(), Source::User).is_empty());
     assert!(world.catalog.definitions.is_empty());
 }
+
+#[test]
+fn agents_have_what_only_the_task_tool_reads() {
+    // task.md OBS-2, CAT-15: to the crew a list of models has the wrong type.
+    let mut world = World::new();
+    world.define("user:agents/a.md", "lister", "model: [p/1, p/2]\nspawns: scout");
+    world.define("user:agents/b.md", "overridden", "model: [p/1, p/2]");
+    world.define("user:agents/c.md", "plain", "model: p/3\noutput: {type: object}");
+    world.write("user:pi-crew.json", r#"{"agents":{"overridden":{"model":"p/9"}}}"#);
+    let found = world.catalog.discover(&world.folders(), true);
+    warned(&found.discovery, &[&["a.md", "model", "type"], &["b.md", "model", "type"]]);
+    assert_eq!(by_name(&found.discovery, "lister").model, None);
+    let agent = |name: &str| found.agents.iter().find(|agent| agent.name() == name).unwrap();
+    assert_eq!(agent("lister").models, ["p/1", "p/2"]);
+    assert!(agent("lister").spawns.as_ref().is_some_and(|spawns| spawns.allows("scout")));
+    assert_eq!(agent("overridden").models, ["p/9"]);
+    assert_eq!(agent("plain").models, ["p/3"]);
+    assert_eq!(agent("plain").output, Some(serde_json::json!({"type": "object"})));
+    assert_eq!(found.agents.len(), found.discovery.definitions.len());
+}

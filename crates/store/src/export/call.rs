@@ -17,6 +17,7 @@ use super::children::Children;
 use super::markup::{Html, Style, duration};
 use super::page::child_anchor;
 use super::survey::text;
+use super::task;
 use super::transcript::{Look, Transcript};
 use crate::error::Result;
 use crate::json_text::{fields, pretty};
@@ -139,6 +140,8 @@ impl Transcript<'_> {
     fn outcome(&self, html: &mut Html<'_>, result: &ToolResultMessage) -> Done {
         if let Some(shown) = diff_of(result) {
             diff(html, &shown)?;
+        } else if let Some(records) = task::records(result) {
+            task::children(html, &records)?;
         } else if let Some(shown) = confirmation(result) {
             html.put("<p class=\"note\">")?;
             html.inline(&shown)?;
@@ -209,9 +212,21 @@ fn target(name: &str, arguments: &Value) -> String {
         "crew_spawn" => format!("{} · {}", argument("subagent"), argument("brief")),
         "crew_respond" | "crew_done" => argument("subagent_id").to_owned(),
         "crew_abort" => abort_target(arguments),
+        "task" => task_target(arguments),
         _ => String::new(),
     };
     crew_base::text::sanitise_inline(&crew_base::text::excerpt(&shown, TARGET_CHARS_MAX))
+}
+
+fn task_target(arguments: &Value) -> String {
+    match arguments.get("tasks").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([item]) => task_target(item),
+        Some(items) => format!("{} children", items.len()),
+        None => {
+            let named = ["name", "agent"].iter().find_map(|key| text(arguments, key));
+            named.unwrap_or("task").to_owned()
+        }
+    }
 }
 
 fn abort_target(arguments: &Value) -> String {
@@ -350,6 +365,9 @@ mod tests {
         check("crew_abort", json!({"all": true}), "all");
         check("crew_abort", json!({"subagent_ids": ["a", "b"]}), "2 ids");
         check("crew_abort", json!([]), "...");
+        check("task", json!({"tasks": [{"name": "Ann", "agent": "scout"}]}), "Ann");
+        check("task", json!({"tasks": [{}, {}]}), "2 children");
+        check("task", json!({"tasks": 7}), "task");
         check("novel", json!({"path": "x"}), "");
     }
 }

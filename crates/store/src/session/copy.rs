@@ -16,6 +16,7 @@ use super::index::{Indexed, Kind, Role};
 use super::log::{Plan, SessionLog};
 use super::project::read_message;
 use super::scan::{self, LineReader};
+use super::snapshot::Snapshot;
 use crate::error::{Error, Result, io_error};
 use crate::{files, json_text};
 
@@ -198,7 +199,7 @@ fn copy_lines(lines: &mut LineReader<'_>, writer: &mut dyn Write) -> io::Result<
 
 /// Where a fork from a user message ends, and the message's text for the editor
 /// (`host.md` 2.8.4); an error for any other entry.
-pub fn fork_point(source: &SessionLog, id: &EntryId) -> Result<(Option<EntryId>, String)> {
+pub fn fork_point(source: &Snapshot, id: &EntryId) -> Result<(Option<EntryId>, String)> {
     let unknown = || Error::UnknownEntry { id: id.as_str().to_owned() };
     let at = source.index().position(id).ok_or_else(unknown)?;
     let entry = &source.index().entries()[at];
@@ -215,7 +216,7 @@ pub fn fork_point(source: &SessionLog, id: &EntryId) -> Result<(Option<EntryId>,
 
 /// All user messages with text, in file order (`host.md` 7.3,
 /// `get_fork_messages`).
-pub fn user_messages(source: &SessionLog) -> Result<Vec<(EntryId, String)>> {
+pub fn user_messages(source: &Snapshot) -> Result<Vec<(EntryId, String)>> {
     let mut messages = Vec::new();
     let mut lines = source.lines()?;
     for entry in source.index().entries() {

@@ -1,20 +1,18 @@
-//! One session: appends entries, knows what stands where, reads it back.
+//! One session that entries are appended to. It is read through `snapshot`.
 //!
 //! Before the first prompt, and for sessions without a file, the lines lie in
 //! memory in exactly the bytes a file would hold. Never chooses parents or ids.
 
-use std::fs::File;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use crew_base::entry::{Entry, Header, read_line};
-use crew_base::id::EntryId;
+use crew_base::entry::{Entry, Header};
 
 use super::index::{Index, Indexed, Kind};
-use super::project::{Projection, project};
-use super::read::{Lines, Source};
 use super::scan;
+use super::snapshot::Snapshot;
 use super::write::Writer;
-use crate::error::{Error, Result, io_error};
+use crate::error::{Result, io_error};
 
 /// A new session (`host.md` 2.2.2).
 #[derive(Clone, Debug)]
@@ -28,24 +26,25 @@ pub struct Plan {
     pub lock: bool,
 }
 
-/// A session that is open for appending.
+/// A session that is open for appending; what it holds is read as a
+/// [`Snapshot`].
 #[derive(Debug)]
 pub struct SessionLog {
     header: Header,
     header_line: String,
-    path: Option<PathBuf>,
     lock: bool,
-    index: Index,
-    lines: Place,
+    entries: Snapshot,
+    /// Absent while the lines lie in memory.
+    writer: Option<Writer>,
 }
 
-/// Where the lines are.
-#[derive(Debug)]
-enum Place {
-    /// In memory: the bytes of the file to be.
-    Memory(Vec<u8>),
-    /// In the file.
-    File(Writer),
+/// A log is read like the snapshot of this moment.
+impl Deref for SessionLog {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        &self.entries
+    }
 }
 
 impl SessionLog {
@@ -59,13 +58,13 @@ impl SessionLog {
 
     /// As [`SessionLog::create`], with unknown header fields in the line.
     pub(crate) fn with_header(plan: Plan, header_line: String) -> SessionLog {
+        let image = format!("{header_line}\n").into_bytes();
         SessionLog {
             header: plan.header,
-            lines: Place::Memory(format!("{header_line}\n").into_bytes()),
             header_line,
-            path: plan.path,
             lock: plan.lock,
-            index: Index::default(),
+            entries: Snapshot::new(plan.path, Index::default(), Some(image)),
+            writer: None,
         }
     }
 
@@ -80,10 +79,9 @@ impl SessionLog {
         SessionLog {
             header: header.0,
             header_line: header.1,
-            path: Some(path),
             lock,
-            index,
-            lines: Place::File(writer),
+            entries: Snapshot::new(Some(path), index, None),
+            writer: Some(writer),
         }
     }
 
@@ -97,28 +95,14 @@ impl SessionLog {
         &self.header_line
     }
 
-    /// The file, also while it is only planned; `None` in memory
-    /// (`host.md` 7.3.1).
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
-    }
-
     /// Whether the file exists.
     pub fn is_saved(&self) -> bool {
-        match self.lines {
-            Place::File(_) => true,
-            Place::Memory(_) => false,
-        }
+        self.writer.is_some()
     }
 
-    /// What stands where.
-    pub fn index(&self) -> &Index {
-        &self.index
-    }
-
-    /// The last entry of the file, the leaf after loading (`host.md` 2.2.7).
-    pub fn last(&self) -> Option<&EntryId> {
-        self.index.entries().last().map(|entry| &entry.id)
+    /// What the session holds at this moment, to be read elsewhere.
+    pub fn snapshot(&self) -> Snapshot {
+        self.entries.clone()
     }
 
     /// Appends one entry (`host.md` 2.2.3). On an error the session is as it
@@ -142,25 +126,22 @@ impl SessionLog {
         line: String,
         entry: impl FnOnce() -> Option<Entry>,
     ) -> Result<()> {
-        if let Place::File(writer) = &mut self.lines {
-            let path = self.path.as_deref().unwrap_or(Path::new(""));
+        if let Some(writer) = &mut self.writer {
+            let path = self.entries.path().unwrap_or(Path::new(""));
             indexed.len = line.len();
             indexed.start = writer.append(line).map_err(io_error("write", path))?;
-            self.index.push(indexed, entry);
+            self.entries.push(indexed, entry);
             return Ok(());
         }
         let makes_file = indexed.kind.makes_file();
-        let before = self.image_len();
-        self.push_line(&line);
+        let before = self.entries.push_line(&line);
         if makes_file && let Err(error) = self.save() {
-            if let Place::Memory(image) = &mut self.lines {
-                image.truncate(before);
-            }
+            self.entries.cut_image(before);
             return Err(error);
         }
         indexed.len = line.len();
         indexed.start = before as u64;
-        self.index.push(indexed, entry);
+        self.entries.push(indexed, entry);
         Ok(())
     }
 
@@ -171,97 +152,34 @@ impl SessionLog {
         line: String,
         entry: impl FnOnce() -> Option<Entry>,
     ) {
-        indexed.start = self.image_len() as u64;
         indexed.len = line.len();
-        self.push_line(&line);
-        self.index.push(indexed, entry);
-    }
-
-    fn image_len(&self) -> usize {
-        match &self.lines {
-            Place::Memory(image) => image.len(),
-            Place::File(_) => 0,
-        }
-    }
-
-    fn push_line(&mut self, line: &str) {
-        if let Place::Memory(image) = &mut self.lines {
-            image.extend_from_slice(line.as_bytes());
-            image.push(b'\n');
-        }
+        indexed.start = self.entries.push_line(&line) as u64;
+        self.entries.push(indexed, entry);
     }
 
     /// Writes what lies in memory to the planned file, in one exclusive create
     /// and one write; nothing to do for sessions without a file.
     pub(crate) fn save(&mut self) -> Result<()> {
-        if let (Place::Memory(image), Some(path)) = (&self.lines, &self.path) {
-            let writer = Writer::create(path, image, self.lock)?;
-            self.lines = Place::File(writer);
+        if let (Some(image), Some(path)) = (self.entries.image(), self.entries.path()) {
+            self.writer = Some(Writer::create(path, image, self.lock)?);
+            self.entries.drop_image();
         }
         Ok(())
     }
 
     /// Makes all appended entries durable.
     pub fn sync(&mut self) -> Result<()> {
-        match &self.lines {
-            Place::Memory(_) => Ok(()),
-            Place::File(writer) => {
-                let path = self.path.as_deref().unwrap_or(Path::new(""));
-                writer.sync().map_err(io_error("sync", path))
-            }
-        }
-    }
-
-    /// The context at a leaf (`host.md` 2.6); `None` is the place before
-    /// everything.
-    pub fn project(&self, leaf: Option<&EntryId>) -> Result<Projection> {
-        let Some(leaf) = leaf else {
-            return Ok(Projection::default());
-        };
-        let path = self.index.path(leaf);
-        project(self.index.entries(), &path, &mut self.lines()?).map_err(self.read_error())
-    }
-
-    /// One entry, read from its line.
-    pub fn entry(&self, id: &EntryId) -> Result<Entry> {
-        let unknown = || Error::UnknownEntry { id: id.as_str().to_owned() };
-        let at = self.index.position(id).ok_or_else(unknown)?;
-        let mut lines = self.lines()?;
-        let text = lines.text(&self.index.entries()[at]).map_err(self.read_error())?;
-        read_line(&text).map_err(|_| unknown())
-    }
-
-    /// Calls a function with the entries from a place on, in file order, each
-    /// with its line as it stands (`host.md` 2.6.7).
-    pub fn each_line(&self, from: usize, mut visit: impl FnMut(&Indexed, &str)) -> Result<()> {
-        let mut lines = self.lines()?;
-        for entry in self.index.entries().iter().skip(from) {
-            visit(entry, &lines.text(entry).map_err(self.read_error())?);
-        }
-        Ok(())
-    }
-
-    /// A reader over the lines.
-    pub(crate) fn lines(&self) -> Result<Lines<'_>> {
-        Ok(Lines::new(match (&self.lines, &self.path) {
-            (Place::File(_), Some(path)) => {
-                Source::File(File::open(path).map_err(io_error("read", path))?)
-            }
-            (Place::Memory(image), _) => Source::Image(image),
-            (Place::File(_), None) => return Err(Error::NotSaved),
-        }))
-    }
-
-    /// Names the file in an error of reading it.
-    pub(crate) fn read_error(&self) -> impl FnOnce(std::io::Error) -> Error {
-        io_error("read", self.path.as_deref().unwrap_or(Path::new("")))
+        let Some(writer) = &self.writer else { return Ok(()) };
+        writer.sync().map_err(io_error("sync", self.entries.path().unwrap_or(Path::new(""))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crew_base::entry::{EntryBody, HeaderKind};
+    use crew_base::id::EntryId;
     use crew_base::message::Message;
     use crew_base::time::Time;
 
@@ -293,7 +211,7 @@ mod tests {
         });
         log.append(&user("a", None)).unwrap();
         let full = |log: &mut SessionLog, left| {
-            if let Place::File(writer) = &mut log.lines {
+            if let Some(writer) = &mut log.writer {
                 writer.bytes_left = left;
             }
         };

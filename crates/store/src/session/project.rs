@@ -110,7 +110,7 @@ fn push_compaction(entry: Entry, messages: &mut Vec<(EntryId, SharedMessage)>) {
 }
 
 /// The edits in force: of several for one target the last.
-fn edits(
+pub(super) fn edits(
     entries: &[Indexed],
     selected: &[usize],
     lines: &mut Lines<'_>,
@@ -130,7 +130,7 @@ fn edits(
 }
 
 /// The message an entry gives, if any (`host.md` 2.6.4).
-fn message(indexed: &Indexed, lines: &mut Lines<'_>) -> io::Result<Option<Message>> {
+pub(super) fn message(indexed: &Indexed, lines: &mut Lines<'_>) -> io::Result<Option<Message>> {
     match indexed.kind {
         Kind::Message(role) => Ok(read_message(role, &lines.text(indexed)?)),
         Kind::CustomMessage | Kind::BranchSummary => {
@@ -187,7 +187,7 @@ pub(crate) fn read_message(role: Role, line: &str) -> Option<Message> {
     }
 }
 
-fn replace_content(message: &mut Message, replacement: &Replacement) {
+pub(super) fn replace_content(message: &mut Message, replacement: &Replacement) {
     let content = &replacement.content;
     match message {
         Message::User(m) => m.content = content.clone(),
@@ -249,6 +249,6 @@ fn model(
     Ok(None)
 }
 
-fn entry(indexed: &Indexed, lines: &mut Lines<'_>) -> io::Result<Option<Entry>> {
+pub(super) fn entry(indexed: &Indexed, lines: &mut Lines<'_>) -> io::Result<Option<Entry>> {
     Ok(read_line(&lines.text(indexed)?).ok())
 }

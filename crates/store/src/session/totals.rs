@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::index::{Kind, Role};
-use super::log::SessionLog;
+use super::snapshot::Snapshot;
 use crate::error::Result;
 
 /// What a session holds and has cost, children of `crew_spawn` not included.
@@ -31,7 +31,7 @@ pub struct Totals {
 }
 
 /// Adds up a session.
-pub fn totals(log: &SessionLog) -> Result<Totals> {
+pub fn totals(log: &Snapshot) -> Result<Totals> {
     let mut totals = Totals::default();
     log.each_line(0, |entry, line| match entry.kind {
         Kind::Message(role) => {
@@ -99,7 +99,7 @@ fn add(sum: &mut Usage, line: &str) -> usize {
 }
 
 /// The data of all `custom` entries of one type, in file order.
-pub fn custom_data(log: &SessionLog, custom_type: &str) -> Result<Vec<(EntryId, Raw)>> {
+pub fn custom_data(log: &Snapshot, custom_type: &str) -> Result<Vec<(EntryId, Raw)>> {
     let mut found = Vec::new();
     log.each_line(0, |indexed, line| {
         // Looked for as text first: reading every line costs more.

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::index::{Index, Label};
-use super::log::SessionLog;
+use super::snapshot::Snapshot;
 use crate::error::Result;
 
 /// All entries with their children; nodes stand in file order.
@@ -47,7 +47,7 @@ impl Tree {
 
 /// Writes the tree as the JSON list of `get_tree` (`host.md` 7.3), with each
 /// entry as it stands in the file.
-pub fn tree_json(log: &SessionLog) -> Result<String> {
+pub fn tree_json(log: &Snapshot) -> Result<String> {
     enum Step {
         Begin(usize),
         Next,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::old_keys;
 use super::reader::Layer;
+use super::task::TaskSettings;
 use super::typed::Settings;
 use crate::error::{Error, Result, io_error};
 use crate::lock::DirLock;
@@ -69,6 +70,13 @@ impl SettingsFiles {
     pub fn settings(&self) -> (Settings, Vec<Warning>) {
         let project = self.project.as_ref().map(|file| &file.layer);
         Settings::read(&self.user.layer, project)
+    }
+
+    /// What the `task` tool and the approval of tools go by (`task.md` 1.5,
+    /// OBS-3), and what is wrong with single keys.
+    pub fn task(&self) -> (TaskSettings, Vec<Warning>) {
+        let project = self.project.as_ref().map(|file| &file.layer);
+        TaskSettings::read(&self.user.layer, project)
     }
 
     /// Both files merged: objects key by key, all else by replacement

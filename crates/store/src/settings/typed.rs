@@ -286,14 +286,14 @@ impl Settings {
     }
 }
 
-const LEVELS: &str = "one of off, minimal, low, medium, high, xhigh, max";
+pub(super) const LEVELS: &str = "one of off, minimal, low, medium, high, xhigh, max";
 
-fn level(value: &Value) -> Option<ThinkingLevel> {
+pub(super) fn level(value: &Value) -> Option<ThinkingLevel> {
     value.as_str().and_then(ThinkingLevel::parse)
 }
 
 /// Merges an object of values by key, the project's winning.
-fn map<T>(
+pub(super) fn map<T>(
     r: &mut Reader<'_>,
     key: &str,
     expected: &str,

@@ -8,7 +8,7 @@ use crew_base::time::Time;
 use crew_base::tool::ToolOutcome;
 use crew_cycle::AbortKind;
 
-use super::{Asking, Call, Caller, Lease, Setup, Slot, SlotState, Stage, Tasks};
+use super::{Asking, Call, Caller, Lease, Setup, Slot, SlotState, Stage, Tasks, answered};
 use crate::agents::catalogue;
 use crate::approval::{self, Decision, Tier};
 use crate::batch::{self, Frame, Reply, Settled};
@@ -184,7 +184,7 @@ impl Tasks {
             self.ended(&session, run, ToolOutcome::error("the operation was aborted"));
             return true;
         }
-        self.answered.contains(&run)
+        self.answered.contains(&run) || self.out.iter().any(|effect| answered(effect) == Some(run))
     }
 
     /// The host ends: nothing starts any more, everything that runs is ended.

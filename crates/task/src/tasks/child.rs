@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crew_base::id::{Ids, RunId, SessionId};
 use crew_base::limits::{ACTIVITY_CHARS_MAX, TASK_CLEANUP_MS_MAX};
-use crew_base::message::{Message, ToolCall};
+use crew_base::message::{AssistantMessage, Message, StopReason, ToolCall, Usage};
 use crew_base::session::RunEnd;
 use crew_base::text::{excerpt, sanitise_inline};
 use crew_base::time::Time;
@@ -17,6 +17,7 @@ use crew_cycle::yielded::{YIELD_TOOL, Yields, definition};
 use crew_cycle::{Act, Driver, Limits};
 
 use super::{Boundary, Call, Child, OpenedTask, SlotState, Stage, Tasks};
+use crate::approval::{Decision, Tier};
 use crate::batch::Settled;
 use crate::dispatch::Resolved;
 use crate::effect::{Effect, OpenTask, Phase, Update};
@@ -54,6 +55,7 @@ impl Tasks {
                 Stage::Opening
             },
             progress: Progress::default(),
+            retry_failure: None,
             prepared: None,
             opened: None,
             is_closed: false,
@@ -205,11 +207,37 @@ impl Tasks {
         let Some(child) = self.children.get_mut(session) else { return };
         child.driver.message(message);
         let run = child.place.0;
-        if let Message::Assistant(answer) = message {
-            child.progress.answer(answer);
-            self.touch(now, run, false);
+        match message {
+            Message::Assistant(answer) => {
+                child.answered(answer);
+                self.touch(now, run, false);
+            }
+            // What its own children cost (OBS-5).
+            Message::ToolResult(result) => {
+                result.usage.iter().for_each(|usage| child.progress.spent(usage));
+            }
+            Message::System(_)
+            | Message::User(_)
+            | Message::BashExecution(_)
+            | Message::Custom(_)
+            | Message::BranchSummary(_)
+            | Message::CompactionSummary(_) => {}
         }
         self.drain(now, session);
+    }
+
+    /// A child gave up the retries of a request (1.2 `retryFailure`).
+    pub fn child_gave_up(&mut self, session: &SessionId, attempt: u32, error: &str) {
+        if let Some(child) = self.children.get_mut(session) {
+            child.retry_failure = Some((attempt, error.to_owned()));
+        }
+    }
+
+    /// A child spent something beside its answers, on a compaction.
+    pub fn child_usage(&mut self, session: &SessionId, usage: &Usage) {
+        if let Some(child) = self.children.get_mut(session) {
+            child.progress.spent(usage);
+        }
     }
 
     /// A child is at a safe boundary; `None` for other sessions. To be asked
@@ -262,6 +290,12 @@ impl Tasks {
         let Some(command) = jobs::background(call) else { return false };
         if !matches!(child.stage, Stage::Running) {
             self.ended(session, run, ToolOutcome::error("cancelled: this run is over"));
+            return true;
+        }
+        let setup = self.calls.get(&child.place.0).map(|call| Arc::clone(&call.setup));
+        let approval = setup.map(|setup| setup.approval.for_child()).unwrap_or_default();
+        if let Decision::Refuse(text) = approval.decide(jobs::BASH_TOOL, Tier::Exec) {
+            self.ended(session, run, ToolOutcome::error(text));
             return true;
         }
         child.jobs += 1;
@@ -343,6 +377,22 @@ impl Tasks {
             index,
             file: child.file.clone(),
         }));
+    }
+}
+
+impl Child {
+    fn answered(&mut self, answer: &AssistantMessage) {
+        self.progress.answer(answer);
+        if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
+            return;
+        }
+        self.retry_failure = None;
+        // A fallback may have taken over (TASK-SPAWN-13).
+        if let Some(opened) = &mut self.opened
+            && !answer.model.is_empty()
+        {
+            opened.model = Some(format!("{}/{}", answer.provider, answer.model));
+        }
     }
 }
 

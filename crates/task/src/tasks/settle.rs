@@ -105,6 +105,7 @@ impl Tasks {
             thinking: opened.thinking,
             usage: child.progress.has_usage.then(|| child.progress.usage.clone()),
             isolated: resolved.is_isolated,
+            retry_failure: child.retry_failure.clone(),
             yields: items.iter().map(crew_cycle::yielded::Item::json).collect(),
             ..Record::default()
         }
@@ -284,4 +285,8 @@ fn take(record: &mut Record, result: &Final) {
     record.structured.clone_from(&result.structured);
     let has_reason = result.exit != 0 && !result.stderr.is_empty();
     record.error = has_reason.then(|| result.stderr.clone());
+    if result.aborted {
+        // A wait for a retry that was cut short gave up nothing.
+        record.retry_failure = None;
+    }
 }

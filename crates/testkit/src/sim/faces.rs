@@ -17,6 +17,7 @@ impl World {
         let shown = self.engine.attached().cloned().unwrap_or_else(|| owner.clone());
         let command = match self.rng.below(25) {
             0..=3 => Command::Prompt(shown, self.typed()),
+            // Also in the step in which the owner gets idle (case 13).
             4 => Command::PromptOrSteer(shown, self.typed()),
             5 => Command::PromptOrFollowUp(shown, self.typed()),
             6 => Command::Steer(shown, self.typed()),
@@ -53,14 +54,16 @@ impl World {
         self.owners.get(pick).cloned()
     }
 
-    /// What the person does to a subagent by hand.
+    /// What the person does to a subagent by hand; the owner may be faster
+    /// (`terminal.md` 11, case 23).
     fn person(&mut self, owner: SessionId) -> Command {
         let open: Vec<_> = self.engine.crew().all().map(|one| one.id.clone()).collect();
         let pick = self.rng.below(open.len() as u64) as usize;
         let Some(id) = open.get(pick).cloned() else { return Command::Abort(owner) };
-        match self.rng.below(3) {
+        match self.rng.below(4) {
             0 => Command::Respond(owner, id, self.script.mark("hand")),
             1 => Command::Done(owner, id),
+            2 => Command::SteerSubagent(owner, id, self.script.mark("word")),
             _ => Command::AbortSubagent(owner, id),
         }
     }

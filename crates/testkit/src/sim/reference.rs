@@ -218,7 +218,7 @@ impl Reference {
     }
 
     /// A record could not take what it has of a subagent.
-    pub(super) fn not_recorded(&mut self, session: &SessionId, body: &EntryBody) {
+    pub(super) fn not_recorded(&mut self, now: Time, session: &SessionId, body: &EntryBody) {
         let (subagent, is_abort) = match body {
             EntryBody::CustomMessage { custom_type, content, .. }
                 if custom_type == "crew-result" =>
@@ -230,12 +230,13 @@ impl Reference {
             }
             _ => return,
         };
-        let tried = self
-            .settlements
-            .iter_mut()
-            .find(|one| one.waits_as(&subagent, is_abort) && one.owner == *session && !one.failed);
-        if let Some(tried) = tried {
-            tried.failed = true;
+        let matches = |one: &Settlement| {
+            one.waits_as(&subagent, is_abort) && one.owner == *session && !one.failed
+        };
+        // One that grew too old may have been dropped before.
+        let due = self.settlements.iter().position(|one| matches(one) && one.is_due(now));
+        if let Some(at) = due.or_else(|| self.settlements.iter().position(matches)) {
+            self.settlements[at].failed = true;
         }
     }
 

@@ -35,6 +35,7 @@ impl Script {
         engine: &Engine,
         id: &SessionId,
         calm: bool,
+        uses_task: bool,
     ) -> Reply {
         if calm {
             return self.text("settled");
@@ -45,6 +46,9 @@ impl Script {
         let mut calls = Vec::new();
         for _ in 0..rng.below(4) {
             calls.push(self.owner_call(rng, engine, id));
+        }
+        if uses_task && rng.below(3) == 0 {
+            calls.push(self.task_call(rng));
         }
         if calls.is_empty() { done(rng) } else { self.reply(rng, calls) }
     }
@@ -85,9 +89,13 @@ impl Script {
     }
 
     /// A reply for a child: work, good and bad reports, silence.
-    pub(super) fn child(&mut self, rng: &mut Ids, calm: bool) -> Reply {
+    pub(super) fn child(&mut self, rng: &mut Ids, calm: bool, uses_task: bool) -> Reply {
         if !calm && let Some(reply) = fault(rng) {
             return reply;
+        }
+        if !calm && uses_task && rng.below(6) == 0 {
+            let call = self.task_call(rng);
+            return self.reply(rng, vec![call]);
         }
         let choice = if calm { 0 } else { rng.below(14) };
         match choice {
@@ -115,6 +123,55 @@ impl Script {
                 self.reply(rng, vec![first, second])
             }
         }
+    }
+
+    /// A call of `task`, now and then a malformed one.
+    fn task_call(&mut self, rng: &mut Ids) -> (&'static str, Value) {
+        let mut item = || {
+            let name = ["k0", "k1", ""][rng.below(3) as usize];
+            let mut item = json!({"name": name, "task": "look", "isolated": rng.below(6) == 0});
+            match rng.below(20) {
+                0..=4 => item["outputSchema"] = json!({"type": "object", "required": ["n"]}),
+                5 => item["agent"] = json!("nobody"),
+                _ => {}
+            }
+            if rng.below(3) == 0 {
+                item["schemaMode"] = json!("strict");
+            }
+            item
+        };
+        let items: Vec<_> = match self.calls % 7 {
+            0 => Vec::new(),
+            1 | 2 => (0..2).map(|_| item()).collect(),
+            _ => vec![item()],
+        };
+        ("task", json!({"context": "c", "tasks": items}))
+    }
+
+    /// A reply for a child of `task`: work, commands in the background, and
+    /// every way to hand in or not to.
+    pub(super) fn kid(&mut self, rng: &mut Ids, calm: bool) -> Reply {
+        if !calm && let Some(reply) = fault(rng) {
+            return reply;
+        }
+        let good = || ("yield", json!({"data": {"n": 1}}));
+        let job = || ("bash", json!({"command": "true", "background": true}));
+        let calls = match if calm { 0 } else { rng.below(16) } {
+            0..=3 => vec![good()],
+            4 => vec![("yield", json!({"data": {"m": 1}}))],
+            5 => vec![("yield", json!({"data": 1, "error": "both"}))],
+            6 => vec![("yield", json!({"type": ["n"], "data": 2}))],
+            7 => vec![("yield", json!({"error": "no way"}))],
+            8 => return self.text("I think I am done."),
+            9 => vec![("bash", json!({"command": "true"})), ("bash", json!({"command": "true"}))],
+            10 => vec![job()],
+            11 => vec![job(), good()],
+            12 => vec![("wait", json!({}))],
+            13 => vec![self.task_call(rng)],
+            14 => vec![("crew_spawn", json!({"subagent": "scout"})), good()],
+            _ => vec![good(), ("bash", json!({"command": "true"})), ("wait", json!({}))],
+        };
+        self.reply(rng, calls)
     }
 
     fn report(&mut self, rng: &mut Ids) -> (&'static str, Value) {

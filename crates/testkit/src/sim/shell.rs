@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crew_base::entry::{Entry, EntryBody};
 use crew_base::id::{RunId, SessionId};
 use crew_base::message::{Content, Message, ToolResultMessage};
-use crew_base::model::ModelRequest;
+use crew_base::model::{ModelRequest, ThinkingLevel};
 use crew_base::tool::{ToolDefinition, ToolOutcome, ToolProgress};
+use crew_engine::api::task::{Phase, TASK_TOOL};
 use crew_engine::api::{CrewUpdate, Update, UpdateKind};
 use crew_engine::{Effect, Event, OpenPlan, Opened};
 
@@ -40,9 +41,7 @@ impl World {
             }
             Effect::RunTool { session, run, call } => {
                 self.may_start(&session)?;
-                if call.name.starts_with("crew_") {
-                    return Err(format!("{session} runs {} outside", call.name));
-                }
+                self.runs_outside(&session, &call)?;
                 self.tool(session, run);
             }
             Effect::Discover { run, session } => {
@@ -51,12 +50,20 @@ impl World {
                 let discovery = Arc::new(fixtures::discovery(&["scout"]));
                 self.push(origin, Event::Discovered { run, discovery });
             }
+            Effect::ReadBranch { session, run, .. } => {
+                self.may_start(&session)?;
+                let origin = self.other();
+                let result = Err("the simulated disk keeps no tree".to_owned());
+                self.push(origin, Event::BranchRead { session, run, result });
+            }
             Effect::Cancel { session, run } => self.cancel(session, run),
+            Effect::Task(work) => self.task_work(work)?,
             Effect::CloseSession { session } => {
                 if !self.open.remove(&session) {
                     return Err(format!("{session} was closed twice, or never opened"));
                 }
                 self.hung.retain(|_, owner| *owner != session);
+                self.closes(&session);
                 self.broken.remove(&session);
                 if let Some(at) = self.owners.iter().position(|owner| *owner == session) {
                     self.left.push(self.owners.remove(at));
@@ -68,7 +75,7 @@ impl World {
         Ok(())
     }
 
-    fn may_start(&self, session: &SessionId) -> Result<(), String> {
+    pub(super) fn may_start(&self, session: &SessionId) -> Result<(), String> {
         if !self.open.contains(session) {
             return Err(format!("work starts in {session}, which is not open"));
         }
@@ -79,6 +86,10 @@ impl World {
         let (session, tools, odds) = match plan {
             OpenPlan::Owner { session, .. } => (session, fixtures::owner_tools(), 12),
             OpenPlan::Child(open) => (open.session, fixtures::child_tools(), 15),
+            OpenPlan::Task(open) => {
+                self.kids.opens(self.now, &open)?;
+                (open.session.clone(), fixtures::task_tools(&open), 15)
+            }
         };
         if self.quitting || !self.open.insert(session.clone()) {
             return Err(format!("{session} is opened twice, or after quit"));
@@ -105,7 +116,10 @@ impl World {
         if is_stored && self.owners.contains(session) {
             self.disk.create(session);
         }
-        Opened { file: opened.file.clone().filter(|_| is_stored), ..opened }
+        let others = if self.kids.contains(session) { self.rng.below(3) } else { 0 };
+        let other = |_| (fixtures::model("other"), ThinkingLevel::Low);
+        let fallbacks = (0..others).map(other).collect();
+        Opened { file: opened.file.clone().filter(|_| is_stored), fallbacks, ..opened }
     }
 
     /// Writes an entry, or fails and breaks what follows in that session.
@@ -116,6 +130,7 @@ impl World {
         let is_owner = self.owners.contains(&session);
         if let EntryBody::Message { message } = &entry.body
             && !is_owner
+            && !self.kids.contains(&session)
         {
             self.reference.child_message(&session, message)?;
         }
@@ -123,7 +138,7 @@ impl World {
             self.grammar.appended();
         }
         if self.broken.contains_key(&session) {
-            self.reference.not_recorded(&session, &entry.body);
+            self.reference.not_recorded(self.now, &session, &entry.body);
             return Ok(());
         }
         let is_delivery = matches!(&entry.body,
@@ -133,7 +148,7 @@ impl World {
         if !self.calm && self.rng.below(odds) == 0 {
             self.summary.faults += 1;
             self.checks.torn(&session);
-            self.reference.not_recorded(&session, &entry.body);
+            self.reference.not_recorded(self.now, &session, &entry.body);
             self.broken.insert(session.clone(), entry.id.clone());
             let error = "scripted: disk full".to_owned();
             let origin = self.other();
@@ -182,6 +197,10 @@ impl World {
         session: &SessionId,
         result: &ToolResultMessage,
     ) -> Result<(), String> {
+        if result.tool_name == TASK_TOOL {
+            self.summary.task_results += 1;
+            return self.kids.call_ended(self.now, session, result);
+        }
         if result.is_error {
             return Ok(());
         }
@@ -209,9 +228,12 @@ impl World {
         let reply = if compaction::is_summary(request) {
             compaction::reply(&mut self.rng, self.calm)
         } else if self.owners.contains(session) {
-            self.script.owner(&mut self.rng, &self.engine, session, self.calm)
+            let uses = self.kids.is_used;
+            self.script.owner(&mut self.rng, &self.engine, session, self.calm, uses)
+        } else if self.kids.contains(session) {
+            self.script.kid(&mut self.rng, self.calm)
         } else {
-            self.script.child(&mut self.rng, self.calm)
+            self.script.child(&mut self.rng, self.calm, self.kids.is_used)
         };
         for events in reply {
             self.push(Origin::Run(run), Event::Model { session: session.clone(), run, events });
@@ -266,6 +288,10 @@ impl World {
     fn update(&mut self, update: &Update) -> Result<(), String> {
         match update {
             Update::Crew(crew) => self.crew_update(crew),
+            Update::Task(update) => {
+                self.summary.task_children += u64::from(update.phase == Phase::Started);
+                self.kids.told(update)
+            }
             Update::AtRest(session) => {
                 self.rested = Some(session.clone());
                 self.reference.rests(self.now, session)

@@ -15,6 +15,7 @@ use super::compaction;
 use super::disk::Disk;
 use super::reference::Reference;
 use super::script::Script;
+use super::tasks::Kids;
 
 const STEPS_MAX: u64 = 20_000;
 const COMMANDS: u64 = 40;
@@ -47,6 +48,7 @@ pub(super) struct World {
     /// Forks that are being opened, and what they come from.
     pub(super) adoptions: BTreeMap<SessionId, SessionId>,
     pub(super) open: BTreeSet<SessionId>,
+    pub(super) kids: Kids,
     commands_left: u64,
     pub(super) commands: u64,
     others: u64,
@@ -59,10 +61,13 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64, traced: bool) -> World {
-        let config = EngineConfig { settings: compaction::settings(), home: None };
+        let config = EngineConfig { settings: compaction::settings(), home: None, depth: 0 };
+        let mut rng = Ids::new(seed ^ 0xC0FF_EE00_D15E_A5E5);
+        let kids = Kids::new(&mut rng);
         World {
             engine: Engine::new(seed, config),
-            rng: Ids::new(seed ^ 0xC0FF_EE00_D15E_A5E5),
+            rng,
+            kids,
             now: Time(1_796_046_183_000),
             script: Script::default(),
             checks: Checks::default(),
@@ -132,6 +137,10 @@ impl World {
                 return Err(format!("{id} still runs at rest"));
             }
         }
+        if !self.engine.tasks().is_quiet() {
+            return Err(format!("calls of task at rest: {:?}", self.engine.tasks()));
+        }
+        self.kids.at_rest()?;
         for subagent in self.engine.crew().all() {
             if !subagent.status.awaits_owner() {
                 return Err(format!("{} is {:?} at rest", subagent.id, subagent.status));
@@ -177,6 +186,7 @@ impl World {
                 let outcome = ToolOutcome::text("late");
                 self.push(Origin::Run(run), Event::ToolEnded { session, run, outcome });
             }
+            self.kids_end();
             if self.deliver_one()? {
                 continue;
             }
@@ -258,6 +268,7 @@ impl World {
             self.broken.remove(session);
         }
         self.opening_ends(&event);
+        self.kids_hear(&event);
         let shown = self.engine.attached().cloned();
         let effects = self.engine.step(self.now, event);
         if self.engine.attached() != shown.as_ref() {
@@ -297,6 +308,9 @@ impl World {
         for subagent in self.engine.crew().all() {
             if self.engine.agent(&subagent.session).is_none() {
                 return Err(format!("{} has no session", subagent.id));
+            }
+            if self.kids.contains(&subagent.session) {
+                return Err(format!("{} is a child of task (MEET-3)", subagent.id));
             }
         }
         Ok(())

@@ -1,14 +1,18 @@
 //! Recognises images by their first bytes (`host.md` 4.2.5) and packs them.
 //!
-//! Pure. Resizing (4.2.6) would enter in [`pack`], the one place that decides
-//! what is sent for an image file.
+//! Pure. [`pack`] is the one place that decides what is sent for an image file;
+//! see `read::resize` for how one is made to fit.
+
+use super::resize::{self, Fitted};
 
 /// Bytes looked at.
 pub(crate) const SNIFF_BYTES: usize = 4100;
 /// Base64 of one image that providers take (`host.md` 4.2.6).
-const BASE64_BYTES_MAX: u64 = 4_718_592;
-/// Image file that is still read.
+pub(super) const BASE64_BYTES_MAX: u64 = 4_718_592;
+/// Image file that can be sent.
 pub(crate) const IMAGE_BYTES_MAX: u64 = BASE64_BYTES_MAX / 4 * 3;
+/// Image file that is read to be made smaller.
+pub(crate) const SOURCE_BYTES_MAX: u64 = 64 << 20;
 
 /// The mime type, when these first bytes are those of a supported image:
 /// JPEG but not lossless, PNG but not animated, GIF, WebP, BMP.
@@ -76,27 +80,46 @@ fn is_bitmap(start: &[u8]) -> bool {
 
 /// What is sent for an image file.
 pub(crate) enum Packed {
-    /// As it is, in base64.
-    Image(String),
+    /// The file in base64, its type, and what was done to it.
+    Image { data: String, mime: String, note: Option<String> },
     /// Not possible, and why.
     Note(String),
 }
 
-/// Decides about a whole image file.
-pub(crate) fn pack(mime: &str, bytes: &[u8]) -> Packed {
+/// Decides about a whole image file; with `resizes` it is made to fit.
+pub(crate) fn pack(mime: &str, bytes: &[u8], resizes: bool, stop: &dyn Fn() -> bool) -> Packed {
+    let fitted = match (resizes, mime) {
+        (true, _) => resize::fit(mime, bytes, stop),
+        (false, "image/bmp") => match resize::to_png(bytes) {
+            Some(bytes) => {
+                let note = "Converted to image/png.".to_owned();
+                Fitted::Changed { bytes, mime: "image/png", note }
+            }
+            None => Fitted::Impossible,
+        },
+        (false, _) => Fitted::AsIs,
+    };
+    let (bytes, mime, note) = match &fitted {
+        // What cannot be decoded here may still be readable to a provider.
+        Fitted::Impossible if mime == "image/bmp" || bytes.len() as u64 > IMAGE_BYTES_MAX => {
+            return Packed::Note(impossible(bytes.len() as u64));
+        }
+        Fitted::AsIs | Fitted::Impossible => (bytes, mime, None),
+        Fitted::Changed { bytes, mime, note } => (bytes.as_slice(), *mime, Some(note.clone())),
+    };
     if bytes.len() as u64 > IMAGE_BYTES_MAX {
         return Packed::Note(too_large(bytes.len() as u64));
     }
-    if mime == "image/bmp" {
-        return match super::bitmap::to_png(bytes) {
-            Some(png) if png.len() as u64 <= IMAGE_BYTES_MAX => Packed::Image(base64(&png)),
-            Some(png) => Packed::Note(too_large(png.len() as u64)),
-            None => Packed::Note(
-                "Bitmap files of this kind cannot be sent; convert it to PNG.".to_owned(),
-            ),
-        };
-    }
-    Packed::Image(base64(bytes))
+    Packed::Image { data: base64(bytes), mime: mime.to_owned(), note }
+}
+
+/// Why an image that cannot be made to fit is not sent.
+fn impossible(bytes: u64) -> String {
+    format!(
+        "The image is not attached: it has {} and could not be made smaller. Convert it to a \
+         small PNG or JPEG.",
+        crate::truncate::size(bytes)
+    )
 }
 
 /// Why an image of that size is not sent.
@@ -106,6 +129,11 @@ pub(crate) fn too_large(bytes: u64) -> String {
         crate::truncate::size(bytes),
         crate::truncate::size(IMAGE_BYTES_MAX)
     )
+}
+
+/// Bytes that so many take in base64.
+pub(super) fn base64_bytes(bytes: usize) -> u64 {
+    bytes.div_ceil(3) as u64 * 4
 }
 
 /// Standard base64 with padding.

@@ -225,9 +225,13 @@ fn last(board: &Board, columns: usize) -> Row {
     if let Some(told) = &board.told {
         return Row::of(told, WARNING).cut(columns);
     }
+    if columns < 60 {
+        return hints(&["Enter open", "a answer", "x stop", "? more"], columns);
+    }
     let texts = [
         "Enter open",
         "a answer",
+        "s steer",
         "x stop",
         "c close",
         "X stop all",

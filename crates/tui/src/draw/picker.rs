@@ -1,4 +1,4 @@
-//! Pickers and the tree (sketches S-8 to S-10).
+//! Pickers (sketches S-8 and S-9).
 
 use super::{hints, rule, waiting};
 use crate::cells::Row;
@@ -7,6 +7,9 @@ use crate::theme::{ACCENT, ERROR, MUTED, SUCCESS, TEXT, WARNING};
 use crate::view::View;
 use crate::view::full::list::Item;
 use crate::view::full::picker::{Kind, Picker};
+
+/// Columns before and behind the longest name of a model.
+const MODEL_MARGIN: usize = 8;
 
 pub(super) fn draw(view: &View, picker: &Picker) -> Picture {
     let (columns, height) = (view.size.columns, view.size.rows);
@@ -57,7 +60,6 @@ fn head(picker: &Picker, columns: usize) -> Row {
             ("resume", right)
         }
         Kind::Forks => ("fork from", "newest last".to_owned()),
-        Kind::Tree => ("tree", format!("{} entries", picker.list.items().len())),
     };
     rule(left, if columns >= 60 { &right } else { "" }, columns, MUTED)
 }
@@ -87,14 +89,17 @@ fn line(picker: &Picker, item: &Item, chosen: bool, columns: usize) -> Row {
         Kind::Models { .. } => {
             row.push(if item.is_current { "✓ " } else { "  " }, SUCCESS);
         }
-        Kind::Forks | Kind::Tree => {}
+        Kind::Forks => {}
     }
-    let style = match (&picker.kind, item.is_usable) {
-        (_, false) => MUTED,
-        (Kind::Tree, true) if !item.is_current => MUTED,
-        (_, true) => TEXT,
-    };
+    let style = if item.is_usable { TEXT } else { MUTED };
     row.push(&item.left, if chosen { style.bold() } else { style });
+    if columns >= 60 && matches!(picker.kind, Kind::Models { .. }) {
+        let names = picker.list.items().iter().map(|item| crate::cells::text_width(&item.left));
+        let names = names.max().unwrap_or(0).min(columns / 2);
+        row.space((names + MODEL_MARGIN).saturating_sub(row.width()).max(2));
+        row.push(&item.right, MUTED);
+        return row.cut(columns);
+    }
     let right = if columns >= 60 { &item.right } else { &item.short };
     let right = Row::of(right, MUTED).cut(columns / 2);
     let left = row.cut(columns.saturating_sub(right.width() + 2).max(1));
@@ -109,8 +114,7 @@ fn second_last(view: &View, picker: &Picker) -> Row {
             .cut(columns);
     }
     if let Some(typed) = &picker.typed {
-        let word = if picker.kind == Kind::Tree { "label: " } else { "new name: " };
-        let mut row = Row::of(word, WARNING);
+        let mut row = Row::of("new name: ", WARNING);
         row.push(typed, TEXT);
         row.push("▌", TEXT);
         return row.cut(columns);
@@ -119,8 +123,13 @@ fn second_last(view: &View, picker: &Picker) -> Row {
         return waiting;
     }
     match picker.kind {
+        Kind::Models { all: false } if columns >= 60 => Row::of(
+            "Subagents keep their model. The list of all models (Tab) says what each lacks.",
+            MUTED,
+        )
+        .cut(columns),
         Kind::Models { .. } => Row::of("Subagents keep their model.", MUTED).cut(columns),
-        Kind::Sessions { .. } | Kind::Forks | Kind::Tree => Row::new(),
+        Kind::Sessions { .. } | Kind::Forks => Row::new(),
     }
 }
 
@@ -141,13 +150,5 @@ fn foot(picker: &Picker, columns: usize) -> Row {
             columns,
         ),
         Kind::Forks => hints(&["Enter go on from before it in a new session", "Esc"], columns),
-        Kind::Tree => hints(
-            &[
-                "Enter continue from here (a message of yours goes back into the editor)",
-                "L label",
-                "Esc",
-            ],
-            columns,
-        ),
     }
 }

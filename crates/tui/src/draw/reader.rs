@@ -9,12 +9,23 @@ use crate::format;
 use crate::screen::Picture;
 use crate::theme::{ACCENT, MUTED, TEXT};
 use crate::view::View;
+use crate::view::crew::Subagent;
 use crate::view::full::reader::{Reader, Source};
 
 pub(super) fn draw(view: &View, reader: &Reader) -> Picture {
     let (columns, height) = (view.size.columns, view.size.rows);
-    let body = view.reader_height();
-    let mut rows = vec![head(view, reader)];
+    let body = view.reader_height(&reader.source);
+    let one = match &reader.source {
+        Source::Owner | Source::Stored(_) => None,
+        Source::Subagent(id) => view.crew.get(id),
+    };
+    let mut rows = vec![head(view, reader, one)];
+    let mut foot = Vec::new();
+    if let Source::Subagent(id) = &reader.source {
+        rows.extend(facts(view, one));
+        foot.push(talk(id, one, columns));
+    }
+    foot.push(hints_row(reader, columns));
     if reader.waits {
         rows.push(Row::of("reading …", MUTED));
     } else if reader.rows.is_empty() {
@@ -23,46 +34,85 @@ pub(super) fn draw(view: &View, reader: &Reader) -> Picture {
     for row in reader.rows.iter().skip(reader.top).take(body) {
         rows.push(found(row, reader.find.as_deref()));
     }
-    while rows.len() + 2 < height {
+    let notice = waiting(view).unwrap_or_default();
+    foot.insert(0, Row::spread(&notice, &Row::of(&place(reader, body), MUTED), columns));
+    while rows.len() + foot.len() < height {
         rows.push(Row::new());
     }
-    rows.truncate(height.saturating_sub(2).max(1));
-    let place = place(reader, body);
-    let notice = waiting(view).unwrap_or_default();
-    rows.push(Row::spread(&notice, &Row::of(&place, MUTED), columns));
-    rows.push(foot(reader, columns));
+    rows.truncate(height.saturating_sub(foot.len()).max(1));
+    rows.extend(foot);
     rows.truncate(height);
     Picture { rows, cursor: None, is_full: true }
 }
 
-fn head(view: &View, reader: &Reader) -> Row {
+fn head(view: &View, reader: &Reader, one: Option<&Subagent>) -> Row {
     let columns = view.size.columns;
-    let (left, right) = match &reader.source {
-        Source::Owner => {
+    let (left, right) = match (&reader.source, one) {
+        (Source::Owner, _) => {
             let name = view.name.clone().unwrap_or_else(|| "this session".to_owned());
             ("transcript".to_owned(), name)
         }
-        Source::Stored(name) => (name.clone(), "stored".to_owned()),
-        Source::Subagent(id) => match view.crew.get(id) {
-            None => (id.clone(), String::new()),
-            Some(one) => {
-                let icon = view.setup.theme.icon(one.status, view.now.0);
-                let worked = format::time(still(view.setup.theme, one, view.now));
-                let word = if columns >= 60 { one.status.word() } else { "" };
-                let left = format!("{id} {icon} {word} {worked}");
-                let mut right = one.brief.clone();
-                if let (true, Some(model)) = (columns >= 80, &one.model) {
-                    right.push_str(&format!(" · {}", format::model_id(model)));
-                }
-                if one.status == Status::Running && reader.follows {
-                    right.push_str(" · live");
-                }
-                (left, right)
-            }
-        },
+        (Source::Stored(name), _) => (name.clone(), "stored".to_owned()),
+        (Source::Subagent(id), None) => (id.clone(), String::new()),
+        (Source::Subagent(id), Some(one)) => {
+            let icon = view.setup.theme.icon(one.status, view.now.0);
+            let worked = format::time(still(view.setup.theme, one, view.now));
+            let word =
+                if columns >= 60 { format!("{} ", one.status.word()) } else { String::new() };
+            let left = format!("{id} {icon} {word}{worked}");
+            let all: Vec<_> = view.crew.open.iter().chain(view.crew.ended.iter().rev()).collect();
+            let at = all.iter().position(|known| known.id == *id).unwrap_or(0) + 1;
+            let is_live = columns >= 60 && one.status == Status::Running && reader.follows;
+            let live = if is_live { " · live" } else { "" };
+            (left, format!("{at} of {}{live}", all.len()))
+        }
     };
     let right = Row::of(&right, TEXT).cut(columns.saturating_sub(left.chars().count() + 10));
     rule(&left, right.text(), columns, MUTED)
+}
+
+/// What it is for and what it cost, as many rows as are kept for it.
+fn facts(view: &View, one: Option<&Subagent>) -> Vec<Row> {
+    let (columns, height) = (view.size.columns, view.reader_facts_height());
+    let mut rows = Vec::new();
+    if let Some(one) = one {
+        let model = one.model.as_deref().map_or("…", format::model_id);
+        let thinking = one.thinking.map_or("…", |level| level.word());
+        let cost = format::cost(one.usage.cost.total);
+        let calls = usize::try_from(one.tool_calls).unwrap_or(usize::MAX);
+        let calls = format::count(calls, "tool call");
+        if columns < 60 {
+            rows.push(Row::of(&one.brief, TEXT).cut(columns));
+            let text = format!("{model} • {thinking} · {cost} · {calls}");
+            rows.push(Row::of(&text, MUTED).cut(columns));
+        } else {
+            let mut row = Row::of(&one.brief, TEXT);
+            let (input, output) = (one.usage.input, one.usage.output);
+            let mut text = format!(
+                " · {model} • {thinking} · ↑{} · ↓{} · {cost} · {calls}",
+                format::tokens(input),
+                format::tokens(output)
+            );
+            if one.failures > 0 {
+                let failures = usize::try_from(one.failures).unwrap_or(usize::MAX);
+                text.push_str(&format!(" · {}", format::count(failures, "failure")));
+            }
+            row.push(&text, MUTED);
+            rows.push(row.cut(columns));
+        }
+    }
+    rows.resize(height, Row::new());
+    rows
+}
+
+/// Who would get a text, and which key begins one (TERM-4, TERM-46).
+fn talk(id: &str, one: Option<&Subagent>, columns: usize) -> Row {
+    let (left, right) = match one {
+        Some(one) if one.awaits() => (format!("answer to {id}"), "a to type"),
+        Some(one) if one.ended.is_none() => (format!("steer {id}"), "i to type"),
+        Some(_) | None => (format!("{id} has ended"), "nothing can be said"),
+    };
+    rule(&left, right, columns, MUTED)
 }
 
 /// The row with the searched text marked.
@@ -102,7 +152,7 @@ fn place(reader: &Reader, body: usize) -> String {
     }
 }
 
-fn foot(reader: &Reader, columns: usize) -> Row {
+fn hints_row(reader: &Reader, columns: usize) -> Row {
     if reader.is_typing() {
         let mut row = Row::of("/ ", ACCENT);
         row.push(reader.find.as_deref().unwrap_or_default(), TEXT);
@@ -114,15 +164,18 @@ fn foot(reader: &Reader, columns: usize) -> Row {
     let child = [
         "↑↓ PgUp PgDn scroll",
         "/ find",
+        "e expand",
         "←→ others",
+        "i steer",
         "a answer",
         "x stop",
-        "e expand",
         "y copy",
         "Esc back",
     ];
+    let narrow = ["/ find", "←→ other", "i steer", "Esc back"];
     match reader.source {
         Source::Owner | Source::Stored(_) => hints(&own, columns),
+        Source::Subagent(_) if columns < 60 => hints(&narrow, columns),
         Source::Subagent(_) => hints(&child, columns),
     }
 }

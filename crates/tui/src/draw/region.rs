@@ -9,6 +9,7 @@ use crate::format;
 use crate::screen::Picture;
 use crate::theme::{ACCENT, ERROR, MUTED, Role, Style, TEXT, WARNING};
 use crate::transcript::live::Doing;
+use crate::view::approvals;
 use crate::view::questions::{Kind, quit_text};
 use crate::view::{Receiver, View};
 
@@ -135,6 +136,10 @@ fn status_text(view: &View) -> Option<(String, Style)> {
         let time = format::time(clock(view, view.now.since(*since)));
         return Some((format!("{why} · {time} · Esc cancels"), TEXT));
     }
+    if let Some(since) = view.run.leaving {
+        let time = format::time(clock(view, view.now.since(since)));
+        return Some((format!("summarising the branch you leave · {time} · Esc cancels"), TEXT));
+    }
     let since = view.run.since?;
     let doing = if !view.live.tools.is_empty() {
         let tools = view.live.tools.len();
@@ -177,17 +182,22 @@ fn queue(view: &View) -> Vec<Row> {
         _ => 0,
     };
     let steer = if view.run.compacting.is_some() { "after compaction" } else { "steer" };
-    let steering = view.queue.steering.iter().map(|text| (steer, text));
-    let follow_up = view.queue.follow_up.iter().map(|text| ("follow-up", text));
-    let early = view.early.iter().map(|(text, _)| ("until the session is open", text));
-    let all: Vec<_> = early.chain(steering).chain(follow_up).collect();
+    let steering = view.queue.steering.iter().map(|text| (steer.to_owned(), text));
+    let follow_up = view.queue.follow_up.iter().map(|text| ("follow-up".to_owned(), text));
+    let until =
+        if view.session.is_none() { "until the session is open" } else { "after the summary" };
+    let early = view.early.iter().map(|(text, _)| (until.to_owned(), text));
+    let owner: Vec<_> = early.chain(steering).chain(follow_up).collect();
+    let taken_back = if view.early.is_empty() { owner.len() } else { 0 };
+    let theirs = view.steers().map(|(id, text)| (format!("steer to {id}"), text));
+    let all: Vec<_> = owner.into_iter().chain(theirs).collect();
     let mut rows = Vec::new();
     let shown = if all.len() > limit { limit.saturating_sub(1) } else { all.len() };
     for (number, (kind, text)) in all.iter().take(shown).enumerate() {
         let mut row = Row::of(&format!("queued {kind}: "), MUTED);
         row.push(&crew_base::text::sanitise_inline(text), TEXT);
         let hint = " · Ctrl+X u takes it back";
-        if number == 0 && view.early.is_empty() && row.width() + hint.len() <= view.size.columns {
+        if number == 0 && taken_back > 0 && row.width() + hint.len() <= view.size.columns {
             row.push(hint, MUTED);
         }
         rows.push(row.cut(view.size.columns));
@@ -215,7 +225,12 @@ fn asked(view: &View) -> Vec<Row> {
             }
             Kind::Stop { ids, at, armed } => stop_rows(view, ids, *at, *armed),
             Kind::Trust { files, at, .. } => super::trust::rows(files, *at, columns),
+            Kind::Choose { choice, at } => super::trust::choice_rows(choice, *at, columns),
         };
+    }
+    // A menu is what the person looks for right now.
+    if view.menu.is_none() && !view.approvals.is_empty() {
+        return approvals::rows(view, columns);
     }
     if let Some(menu) = &view.menu {
         let mut rows = Vec::new();
@@ -239,10 +254,7 @@ fn asked(view: &View) -> Vec<Row> {
         row.push("▌ · Ctrl+R older · Enter takes it · Ctrl+G back", MUTED);
         return vec![row.cut(columns)];
     }
-    if let Receiver::Answer(id) = &view.receiver {
-        return needs(view, id);
-    }
-    Vec::new()
+    view.receiver.subagent().map_or_else(Vec::new, |id| needs(view, id))
 }
 
 /// What the one asks that is answered; it stays visible (TERM-41).
@@ -252,6 +264,9 @@ fn needs(view: &View, id: &str) -> Vec<Row> {
     let (text, style) = match (&one.needs, one.ended) {
         (Some(needs), None) => (format!("asks: {needs}"), TEXT),
         (_, Some(_)) => (format!("is gone ({})", one.status.word()), ERROR),
+        (None, None) if matches!(view.receiver, Receiver::Steer(_)) => {
+            (format!("- {}", one.brief), MUTED)
+        }
         (None, None) => (format!("is {} now", one.status.word()), WARNING),
     };
     let mut row = Row::of(view.setup.theme.icon(one.status, view.now.0), WARNING);
@@ -305,6 +320,7 @@ fn rule(view: &View) -> Row {
         Receiver::Owner if is_shell => "shell".to_owned(),
         Receiver::Owner => "owner".to_owned(),
         Receiver::Answer(id) => format!("answer to {id}"),
+        Receiver::Steer(id) => format!("steer {id}"),
     };
     let mut row = Row::new();
     if view.size.rows < 12 && view.is_moving() {
@@ -329,6 +345,7 @@ fn rule(view: &View) -> Row {
 fn notices(view: &View) -> Vec<(String, Style)> {
     let waiting = view.crew.counts().waiting;
     let answering = matches!(view.receiver, Receiver::Answer(_));
+    let talking = view.receiver != Receiver::Owner;
     if waiting > usize::from(answering) || waiting > 0 && !answering {
         let word = if waiting == 1 { "needs you" } else { "need you" };
         let long = format!("{waiting} {word}: Ctrl+X a");
@@ -336,7 +353,7 @@ fn notices(view: &View) -> Vec<(String, Style)> {
         let forms = if view.size.columns < 60 { vec![short] } else { vec![long, short] };
         return forms.into_iter().map(|text| (text, WARNING)).collect();
     }
-    if answering {
+    if talking {
         return vec![("Esc back to owner, text kept".to_owned(), MUTED)];
     }
     if view.facts_known && view.facts.model.is_none() {

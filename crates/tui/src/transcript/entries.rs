@@ -115,6 +115,7 @@ impl Reading {
                         arguments: call.arguments.clone(),
                         started: answer.timestamp,
                         progress: String::new(),
+                        details: None,
                         end: None,
                     })));
                 }

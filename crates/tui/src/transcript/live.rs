@@ -86,6 +86,7 @@ impl Live {
                     arguments: arguments.clone(),
                     started: now,
                     progress: String::new(),
+                    details: None,
                     end: None,
                 });
             }
@@ -93,6 +94,7 @@ impl Live {
                 if let Some(tool) = self.tools.iter_mut().find(|tool| tool.call == *call) {
                     let texts = progress.content.iter().filter_map(Block::as_text);
                     tool.progress = texts.collect::<Vec<_>>().join("\n");
+                    tool.details.clone_from(&progress.details);
                 }
             }
             SessionUpdate::ToolEnd { call, outcome, duration_ms, .. } => {
@@ -123,6 +125,8 @@ impl Live {
             | SessionUpdate::SummaryRetryScheduled { .. }
             | SessionUpdate::SummaryRetryStart { .. }
             | SessionUpdate::SummaryRetryFinished
+            | SessionUpdate::BranchSummaryStart
+            | SessionUpdate::MoveEnd(_)
             | SessionUpdate::ThinkingLevelChanged(_)
             | SessionUpdate::SessionInfoChanged(_) => {}
         }
@@ -285,6 +289,11 @@ impl Live {
     /// Prints the last rows of items again and says how many came before
     /// (TERM-25a, TERM-26).
     pub fn print_again(&mut self, look: &Look, rows_max: usize) {
+        self.print_end(look, rows_max, 0);
+    }
+
+    /// The same when the items are only the end of what there is.
+    pub fn print_end(&mut self, look: &Look, rows_max: usize, before: usize) {
         let mut lines: Vec<Line> = Vec::new();
         let mut shown = 0;
         for item in self.items.iter().rev() {
@@ -298,12 +307,30 @@ impl Live {
         }
         let over = lines.len().saturating_sub(rows_max);
         lines.drain(..over);
-        let earlier = self.items.len() - shown;
+        let earlier = self.items.len() - shown + before;
         if earlier > 0 || over > 0 {
             let count = crate::format::count(earlier.max(1), "earlier message");
             self.print(&format!("{count} · Ctrl+O"), MUTED);
         }
         self.pending.extend(lines.into_iter().map(Final::Line));
+    }
+
+    /// Another branch takes the place of what was said; its end is printed.
+    /// What came since [`Live::forget`] stands behind it.
+    pub fn stand_on(&mut self, items: Vec<Item>, look: &Look, rows_max: usize) {
+        let since = std::mem::replace(&mut self.items, items);
+        if !self.items.is_empty() {
+            self.print_again(look, rows_max);
+        }
+        self.answer_from += self.items.len();
+        self.items.extend(since);
+    }
+
+    /// What was said is no part of the conversation any more; what waits for
+    /// print is still printed.
+    pub fn forget(&mut self) {
+        self.items.clear();
+        self.answer_from = 0;
     }
 
     /// Whether anything waits for print.

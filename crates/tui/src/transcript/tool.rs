@@ -5,6 +5,7 @@
 
 mod crew;
 mod target;
+mod task;
 
 use crew_base::id::CallId;
 use crew_base::json::Raw;
@@ -42,6 +43,8 @@ pub struct Tool {
     pub started: Time,
     /// What it shows while it runs.
     pub progress: String,
+    /// The same, for faces.
+    pub details: Option<Raw>,
     /// What it gave back.
     pub end: Option<End>,
 }
@@ -100,6 +103,12 @@ impl Tool {
         row
     }
 
+    /// Name and target in one line.
+    pub fn title(&self) -> String {
+        let target = target::target(&self.name, &self.arguments.value());
+        format!("{} {target}", target::name(&self.name)).trim_end().to_owned()
+    }
+
     /// The call while it runs: one row, the clock of a shell, its last output.
     pub fn live(&self, look: &Look, now: Time) -> Vec<Row> {
         let mut head = self.head(look);
@@ -108,6 +117,10 @@ impl Tool {
             head.push(&format!(" · {}", format::time(ms)), MUTED);
         }
         let mut rows = vec![head.cut(look.columns)];
+        if let Some(own) = task::live(self, look, now) {
+            rows.extend(own);
+            return rows;
+        }
         let lines = clean_lines(&self.progress);
         let lines: Vec<_> = lines.iter().filter(|line| !line.trim().is_empty()).collect();
         let shown = target::preview(&self.name).rows.min(lines.len());
@@ -122,6 +135,10 @@ impl Tool {
         let mut lines = vec![Line::whole(self.head(look))];
         let Some(end) = &self.end else { return lines };
         if let Some(own) = crew::lines(self, end, look) {
+            lines.extend(own);
+            return lines;
+        }
+        if let Some(own) = task::lines(self, end, look) {
             lines.extend(own);
             return lines;
         }
@@ -239,6 +256,7 @@ mod tests {
             arguments: Raw::parse(arguments).unwrap(),
             started: Time(0),
             progress: String::new(),
+            details: None,
             end,
         }
     }

@@ -215,6 +215,7 @@ impl View {
                 let levels = levels.unwrap_or_default();
                 levels.iter().map(|level| (level.word().to_owned(), String::new())).collect()
             }
+            "model" => self.found.models.clone(),
             "pi-crew-abort" => {
                 self.crew.open.iter().map(|one| (one.id.clone(), one.brief.clone())).collect()
             }
@@ -224,7 +225,7 @@ impl View {
                     let deeds: &[&str] = if one.awaits() {
                         &["answer", "close", "stop", "read"]
                     } else {
-                        &["stop", "read"]
+                        &["steer", "stop", "read"]
                     };
                     for deed in deeds {
                         words.push((format!("{deed} {}", one.id), one.brief.clone()));
@@ -237,7 +238,8 @@ impl View {
         let offers: Vec<Offer> = words
             .into_iter()
             .map(|(word, hint)| {
-                let space = if word.starts_with("answer ") { " " } else { "" };
+                let takes_text = word.starts_with("answer ") || word.starts_with("steer ");
+                let space = if takes_text { " " } else { "" };
                 Offer { insert: format!("/{command} {word}{space}"), label: word, hint }
             })
             .collect();
@@ -271,7 +273,7 @@ fn word(editor: &Editor) -> Option<(usize, Word)> {
     let before = &editor.buffer()[..editor.cursor()];
     if let Some(rest) = before.strip_prefix('/') {
         if let Some((name, argument)) = rest.split_once(' ') {
-            let commands = ["thinking", "crew", "pi-crew-abort"];
+            let commands = ["model", "thinking", "crew", "pi-crew-abort"];
             let known = commands.into_iter().find(|known| *known == name)?;
             if argument.contains('\n') || argument.split(' ').count() > 2 {
                 return None;

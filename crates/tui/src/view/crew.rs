@@ -204,6 +204,11 @@ impl Crew {
             subagent.waits = facts.waits;
             // The status comes with updates, in order; figures may be older.
             if subagent.status == facts.status {
+                let is_waiting = facts.status == Status::NeedsInput;
+                if facts.status.awaits_owner() {
+                    subagent.needs = facts.settled.clone().filter(|_| is_waiting);
+                    subagent.text = facts.settled.or(subagent.text.take());
+                }
                 subagent.worked_ms = facts.worked_ms;
                 subagent.running_since = (facts.status == Status::Running).then_some(now);
             }

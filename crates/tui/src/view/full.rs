@@ -1,7 +1,7 @@
 //! Full-screen views (TERM-14): board, transcript, pickers, tree, keys.
 //!
 //! A view never closes by itself, and a key that closed one does nothing else.
-//! Read `full::board`, `full::reader`, `full::picker`.
+//! Read `full::board`, `full::reader`, `full::picker`, `full::tree`.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
 
@@ -9,6 +9,7 @@ pub mod board;
 pub mod list;
 pub mod picker;
 pub mod reader;
+pub mod tree;
 
 use crew_base::time::Time;
 use crew_engine::api::Command;
@@ -18,6 +19,7 @@ use crate::keys::{Code, Key};
 use board::Board;
 use picker::Picker;
 use reader::Reader;
+use tree::Tree;
 
 /// A view that takes the whole screen.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub enum Full {
     Reader(Box<Reader>, Option<Box<Full>>),
     /// A list to choose from.
     Picker(Picker),
+    /// The tree of the session.
+    Tree(Tree),
     /// The keys that work.
     Keys {
         /// First row that is shown.
@@ -42,7 +46,7 @@ impl Full {
             Full::Board(board) => board.deadline(),
             Full::Reader(reader, _) => reader.deadline(),
             Full::Picker(picker) => picker.deadline(),
-            Full::Keys { .. } => None,
+            Full::Tree(_) | Full::Keys { .. } => None,
         }
     }
 
@@ -52,7 +56,7 @@ impl Full {
             Full::Board(board) => board.tick(now),
             Full::Reader(reader, _) => reader.tick(now),
             Full::Picker(picker) => picker.tick(now),
-            Full::Keys { .. } => {}
+            Full::Tree(_) | Full::Keys { .. } => {}
         }
     }
 }
@@ -87,6 +91,10 @@ impl View {
                 } else {
                     (None, None)
                 }
+            }
+            Full::Tree(tree) => {
+                let (stays, command) = self.tree_key(tree, key);
+                (stays.then_some(*full), command)
             }
             Full::Keys { top } => {
                 let page = self.size.rows.saturating_sub(3).max(1);

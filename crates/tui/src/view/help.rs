@@ -87,6 +87,8 @@ pub(super) fn keys(view: &View) -> Vec<(&'static str, &'static str)> {
         ("Ctrl+X b, Left on an empty editor", "crew board"),
         ("Ctrl+X a", "answer the oldest subagent that needs input"),
         ("Ctrl+X d, Ctrl+Shift+E", "crew widget long or short"),
+        ("Ctrl+X b s, /crew steer ID TEXT", "talk to a subagent that runs"),
+        ("Ctrl+X o r", "run, refuse the tool that waits for your word"),
         ("Ctrl+X x", "stop a subagent"),
         ("Ctrl+X m, Alt+M", "model picker"),
         ("Ctrl+X p P, Alt+P Alt+Shift+P", "next, previous model"),

@@ -307,7 +307,7 @@ impl View {
         }
         if last.is_some_and(|last| self.now.since(last) <= DOUBLE_MS) {
             match self.setup.double_escape {
-                DoubleEscape::Tree => self.open_picker(Kind::Tree),
+                DoubleEscape::Tree => self.open_tree(),
                 DoubleEscape::Fork => self.open_picker(Kind::Forks),
                 DoubleEscape::Nothing => {}
             }
@@ -340,9 +340,11 @@ impl View {
             (Code::Char('d'), false) => self.widget_long = !self.widget_long,
             (Code::Char('e'), _) => self.edit_outside(),
             (Code::Char('m'), false) => self.open_picker(Kind::Models { all: false }),
+            (Code::Char('o'), false) => self.answer_approval(true),
             (Code::Char('p'), false) => self.ask(Request::CycleModel { backwards: false }),
             (Code::Char('P'), false) => self.ask(Request::CycleModel { backwards: true }),
-            (Code::Char('t'), false) => self.open_picker(Kind::Tree),
+            (Code::Char('r'), false) => self.answer_approval(false),
+            (Code::Char('t'), false) => self.open_tree(),
             (Code::Char('u'), false) => self.ask(Request::TakeBack),
             (Code::Char('v'), false) => self.ask(Request::PasteOutside),
             (Code::Char('x'), false) => self.ask_stop(),
@@ -357,7 +359,7 @@ impl View {
 
     fn answer_oldest(&mut self) {
         match self.crew.oldest_waiting().map(|one| one.id.clone()) {
-            Some(id) => self.receive_as(&id),
+            Some(id) => self.receive_as(Receiver::Answer(id)),
             None => self.live.print("no subagent needs input", MUTED),
         }
     }

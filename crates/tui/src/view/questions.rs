@@ -9,7 +9,7 @@ use crew_engine::api::Command;
 
 use super::{Sent, View};
 use crate::keys::{Code, Key};
-use crate::request::{Request, TrustChoice, TrustFiles};
+use crate::request::{Choice, Request, TrustChoice, TrustFiles};
 
 /// What was typed so long after a question appeared is no answer (TERM-18).
 const DISCARD_MS: u64 = 300;
@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     Stop { ids: Vec<String>, at: usize, armed: bool },
     /// What to do with the files of a project (sketch S-11).
     Trust { files: TrustFiles, at: usize, at_start: bool },
+    /// One of several answers, the first of which changes nothing.
+    Choose { choice: Choice, at: usize },
 }
 
 impl View {
@@ -57,7 +59,33 @@ impl View {
                 }
                 Some(None)
             }
+            Kind::Choose { choice, at } => {
+                if self.now.since(question.asked) >= DISCARD_MS {
+                    self.choose_key(key, choice, at);
+                }
+                Some(None)
+            }
         }
+    }
+
+    fn choose_key(&mut self, key: Key, choice: Choice, at: usize) {
+        let last = choice.answers.len().saturating_sub(1);
+        let chosen = match key.code {
+            Code::Up => at.saturating_sub(1),
+            Code::Down => (at + 1).min(last),
+            Code::Char('p') if key.ctrl => at.saturating_sub(1),
+            Code::Char('n') if key.ctrl => (at + 1).min(last),
+            Code::Char(c @ '1'..='9') if !key.ctrl && !key.alt => {
+                (c as usize - '1' as usize).min(last)
+            }
+            Code::Esc | Code::Enter => {
+                self.question = None;
+                self.ask(Request::Chosen(if key.code == Code::Enter { at } else { 0 }));
+                return;
+            }
+            _ => return,
+        };
+        self.rekind(Kind::Choose { choice, at: chosen });
     }
 
     /// Any key but the two stays, and is taken as what it is (case 16).

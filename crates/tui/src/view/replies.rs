@@ -12,6 +12,8 @@ use crate::theme::{MUTED, SUCCESS};
 use crate::transcript::entries;
 use crate::transcript::item::Item;
 
+/// Rows of a branch that was moved to that are printed.
+const MOVED_ROWS_MAX: usize = 40;
 /// Rows of a resumed session that are printed (TERM-26).
 const RESUMED_ROWS_MAX: usize = 200;
 
@@ -38,11 +40,13 @@ pub fn reply(view: &mut View, now: Time, reply: Reply) {
             }
         }
         Reply::Tree(rows) => {
-            if let Some(picker) = view.picker(|kind| *kind == Kind::Tree) {
-                picker.tree(rows);
+            if let Some(Full::Tree(tree)) = view.full.as_deref_mut() {
+                tree.set(rows);
             }
         }
+        Reply::Branch(entries) => view.branch(&entries),
         Reply::Transcript { id, entries } => view.transcript(&id, &entries),
+        Reply::Preview { items, before } => view.preview(items, before),
         Reply::Shown(shown) => view.shown(*shown),
         Reply::TakenBack(texts) => view.taken_back(&texts),
         Reply::ShellOutput(text) => {
@@ -55,6 +59,9 @@ pub fn reply(view: &mut View, now: Time, reply: Reply) {
         Reply::Edited(text) => view.editor.set(text.trim_end_matches('\n')),
         Reply::Insert(text) => view.editor.insert_text(&text),
         Reply::Trust(files) => view.ask_person(Question::Trust { files, at: 0, at_start: false }),
+        Reply::Choose(choice) => view.ask_person(Question::Choose { choice, at: 0 }),
+        Reply::Approval(approval) => view.approval(approval),
+        Reply::ApprovalOver(id) => view.approval_over(id),
         Reply::Done(text) => view.live.print(&text, SUCCESS),
         Reply::Failed(what, next) => view.live.add(Item::Failure { what, next }),
         Reply::Warning(text) => view.warn(&text),
@@ -77,7 +84,13 @@ impl View {
     fn picker(&mut self, is: impl Fn(&Kind) -> bool) -> Option<&mut Picker> {
         match self.full.as_deref_mut() {
             Some(Full::Picker(picker)) if is(&picker.kind) => Some(picker),
-            Some(Full::Picker(_) | Full::Board(_) | Full::Reader(..) | Full::Keys { .. })
+            Some(
+                Full::Picker(_)
+                | Full::Board(_)
+                | Full::Reader(..)
+                | Full::Tree(_)
+                | Full::Keys { .. },
+            )
             | None => None,
         }
     }
@@ -91,7 +104,26 @@ impl View {
         self.facts = facts;
     }
 
-    /// Another session is shown: its end is printed (TERM-26).
+    fn print_header(&mut self) {
+        for line in help::header(self) {
+            self.live.print_line(line);
+        }
+    }
+
+    /// The end of a long session is printed before the whole of it was read.
+    fn preview(&mut self, items: Vec<Item>, before: usize) {
+        if self.session.is_some() || items.is_empty() {
+            return;
+        }
+        self.print_header();
+        self.live.items = items;
+        let look = self.look();
+        self.live.print_end(&look, RESUMED_ROWS_MAX, before);
+        self.previewed = true;
+    }
+
+    /// Another session is shown: its end is printed (TERM-26). The same one may
+    /// come again after its files were read again.
     fn shown(&mut self, shown: Shown) {
         let is_first = self.session.is_none();
         let is_same = self.session.as_ref() == Some(&shown.session);
@@ -101,7 +133,7 @@ impl View {
         self.facts.model = shown.model;
         self.facts.thinking = Some(shown.thinking);
         self.facts_known = true;
-        if shown.entries.is_empty() {
+        if shown.items.is_empty() {
             self.facts.context_tokens = Some(0);
         }
         self.run = Default::default();
@@ -113,18 +145,17 @@ impl View {
                 self.receive_as_owner();
             }
         }
+        let is_there = std::mem::take(&mut self.previewed) && is_first || is_same;
         if is_first {
             if self.facts.model.is_none() {
                 self.tell_no_model();
-            } else {
-                for line in help::header(self) {
-                    self.live.print_line(line);
-                }
+            } else if !is_there {
+                self.print_header();
             }
         }
         let mut live = std::mem::take(&mut self.live);
-        live.items = entries::items(&shown.entries);
-        if !is_first {
+        live.items = shown.items;
+        if !is_first && !is_same {
             let word = self.name.clone().unwrap_or_else(|| "a session without a name".to_owned());
             let text = if live.items.is_empty() {
                 "── new session ──".to_owned()
@@ -133,7 +164,8 @@ impl View {
             };
             live.print(&text, MUTED);
         }
-        if !live.items.is_empty() {
+        // What was left and opened again stands on the screen already.
+        if !live.items.is_empty() && !is_there {
             let look = self.look();
             live.print_again(&look, RESUMED_ROWS_MAX);
         }
@@ -145,10 +177,20 @@ impl View {
         self.submit_early();
     }
 
+    /// The session stands on another branch: its end is printed, before what
+    /// came since.
+    fn branch(&mut self, entries: &[crew_base::entry::Entry]) {
+        let look = self.look();
+        self.live.print("── another place in the tree ──", MUTED);
+        self.live.stand_on(entries::items(entries), &look, MOVED_ROWS_MAX);
+    }
+
     fn transcript(&mut self, id: &str, entries: &[crew_base::entry::Entry]) {
         let reader = match self.full.as_deref_mut() {
             Some(Full::Reader(reader, _)) => reader,
-            Some(Full::Picker(_) | Full::Board(_) | Full::Keys { .. }) | None => return,
+            Some(Full::Picker(_) | Full::Board(_) | Full::Tree(_) | Full::Keys { .. }) | None => {
+                return;
+            }
         };
         let is_wanted = match &reader.source {
             Source::Subagent(known) | Source::Stored(known) => known == id,

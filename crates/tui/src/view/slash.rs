@@ -7,19 +7,20 @@ use crew_engine::api::{AbortOrigin, Command, Control};
 
 use super::full::Full;
 use super::full::picker::Kind;
-use super::{Sent, View};
+use super::{Receiver, Sent, View};
 use crate::format;
 use crate::request::Request;
 use crate::theme::{MUTED, WARNING};
 use crate::transcript::item::Item;
 
 /// A command of ours: name, arguments, what it does.
-pub(crate) const COMMANDS: [(&str, &str, &str); 24] = [
+pub(crate) const COMMANDS: [(&str, &str, &str); 26] = [
+    ("allow", "", "run the tool that waits for your word"),
     ("clone", "", "copy this session and go on in the copy"),
     ("compact", "[instructions]", "summarise the context now"),
     ("copy", "", "copy the last reply"),
-    ("crew", "[answer|stop|close|read ID]", "crew board, or act on a subagent"),
-    ("export", "[path]", "write this session as a page"),
+    ("crew", "[answer|steer|stop|close|read ID]", "crew board, or act on a subagent"),
+    ("export", "[--crew] [path]", "write this session as .html, .md or .jsonl"),
     ("fork", "", "go on from an earlier message in a new session"),
     ("help", "", "keys and commands"),
     ("hotkeys", "", "keys that work here and now"),
@@ -30,6 +31,7 @@ pub(crate) const COMMANDS: [(&str, &str, &str); 24] = [
     ("queue", "", "take queued messages back"),
     ("quit", "", "leave"),
     ("redraw", "", "print the session again at this width"),
+    ("refuse", "", "do not run the tool that waits for your word"),
     ("reload", "", "read settings, models, keys and resources again"),
     ("resume", "", "open another session"),
     ("scrollback", "", "same as /redraw"),
@@ -71,6 +73,8 @@ impl View {
 
     fn run_slash(&mut self, name: &str, argument: &str) -> Option<Command> {
         match name {
+            "allow" => self.answer_approval(true),
+            "refuse" => self.answer_approval(false),
             "quit" => return self.want_quit(),
             "hotkeys" | "help" => self.show(Full::Keys { top: 0 }),
             "model" if argument.is_empty() => self.open_picker(Kind::Models { all: false }),
@@ -81,7 +85,7 @@ impl View {
             "new" => self.ask(Request::New),
             "resume" => self.open_picker(Kind::Sessions { all: false, named: false }),
             "fork" => self.open_picker(Kind::Forks),
-            "tree" => self.open_picker(Kind::Tree),
+            "tree" => self.open_tree(),
             "clone" => self.ask(Request::Clone),
             "name" => return self.slash_name(argument),
             "compact" => {
@@ -92,8 +96,11 @@ impl View {
             }
             "copy" => self.copy_reply(),
             "export" => {
-                let path = (!argument.is_empty()).then(|| argument.to_owned());
-                self.ask(Request::Export(path));
+                let words = argument.split_whitespace();
+                let with_crew = words.clone().any(|word| word == "--crew");
+                let path = argument.replace("--crew", "").trim().to_owned();
+                let path = Some(path).filter(|path| !path.is_empty());
+                self.ask(Request::Export { path, with_crew });
             }
             "session" => self.ask(Request::Session),
             "trust" => self.ask(Request::Trust),
@@ -173,25 +180,27 @@ impl View {
                 let command = Command::AbortCrew(session, AbortOrigin::Person);
                 self.command(command, Sent::Other("stop all".to_owned()))
             }
-            ("steer", _) => {
-                self.live.print("/crew steer is not built yet", MUTED);
-                None
-            }
-            ("answer", rest) => {
+            ("answer" | "steer", rest) => {
                 let (id, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
                 let id = self.resolve(id)?;
-                if text.trim().is_empty() {
-                    self.receive_as(&id);
-                    return None;
-                }
-                let session = self.session.clone()?;
                 let text = text.trim().to_owned();
-                let command = Command::Respond(session, SubagentId::new(id.as_str()), text.clone());
-                self.command(command, Sent::Answer { subagent: id, text })
+                match (deed, text.is_empty()) {
+                    ("answer", true) => self.receive_as(Receiver::Answer(id)),
+                    (_, true) => self.receive_as(Receiver::Steer(id)),
+                    ("answer", false) => {
+                        let session = self.session.clone()?;
+                        let to = SubagentId::new(id.as_str());
+                        let command = Command::Respond(session, to, text.clone());
+                        return self.command(command, Sent::Answer { subagent: id, text });
+                    }
+                    (_, false) => return self.steer(&id, &text),
+                }
+                None
             }
             ("stop" | "close" | "read", id) => self.crew_deed(deed, id),
             _ => {
-                let text = "/crew knows answer ID TEXT, stop ID or all, close ID, read ID";
+                let text = "/crew knows answer ID TEXT, steer ID TEXT, stop ID or all, close ID, \
+                            read ID";
                 self.live.print(text, WARNING);
                 None
             }

@@ -12,8 +12,10 @@ use crate::transcript::item::Item;
 impl View {
     /// Sends what is typed; `later` queues it as a follow-up.
     pub(super) fn submit(&mut self, later: bool) -> Option<Command> {
-        if let Receiver::Answer(subagent) = self.receiver.clone() {
-            return self.submit_answer(&subagent);
+        match self.receiver.clone() {
+            Receiver::Owner => {}
+            Receiver::Answer(subagent) => return self.submit_answer(&subagent),
+            Receiver::Steer(subagent) => return self.submit_steer(&subagent),
         }
         let text = self.editor.text();
         if crew_base::text::is_blank(&text) {
@@ -39,6 +41,12 @@ impl View {
         };
         if self.facts_known && self.facts.model.is_none() {
             self.tell_no_model();
+            return None;
+        }
+        if self.run.leaving.is_some() {
+            // Sent when the summary is there (`host.md` 3.1.11).
+            let text = self.take_draft();
+            self.early.push((text, later));
             return None;
         }
         let text = self.take_draft();
@@ -85,7 +93,11 @@ impl View {
             None => (command, false),
         };
         let command = command.trim().to_owned();
-        if command.is_empty() || self.session.is_none() {
+        if command.is_empty() {
+            return;
+        }
+        if self.session.is_none() {
+            self.live.print("the session is being opened; press Enter again", WARNING);
             return;
         }
         if self.shell.is_some() {
@@ -105,22 +117,9 @@ impl View {
             return None;
         }
         let session = self.session.clone()?;
-        let known = self.crew.get(subagent);
-        let awaits = known.is_some_and(super::crew::Subagent::awaits);
+        let awaits = self.crew.get(subagent).is_some_and(super::crew::Subagent::awaits);
         if !awaits {
-            let cause = match known {
-                Some(gone) if gone.ended.is_some() => {
-                    let word = gone.status.word();
-                    let why = gone.text.clone().unwrap_or_default();
-                    format!("{subagent} is gone ({word}): {why}")
-                }
-                Some(_) => format!("{subagent} runs and cannot be answered now"),
-                None => format!("{subagent} is not known"),
-            };
-            self.live.add(Item::Failure {
-                what: cause,
-                next: Some("nothing was sent · Esc goes back to the owner".to_owned()),
-            });
+            self.tell_unreachable(subagent);
             return None;
         }
         let text = self.take_draft();
@@ -129,10 +128,48 @@ impl View {
         self.command(command, Sent::Answer { subagent: subagent.to_owned(), text })
     }
 
+    /// Says something to a subagent that runs; to one that waits it is an
+    /// answer (TERM-46).
+    fn submit_steer(&mut self, subagent: &str) -> Option<Command> {
+        let text = self.editor.text();
+        if crew_base::text::is_blank(&text) {
+            return None;
+        }
+        if !self.crew.open.iter().any(|one| one.id == subagent) {
+            self.tell_unreachable(subagent);
+            return None;
+        }
+        let text = self.take_draft();
+        self.steer(subagent, &text)
+    }
+
+    /// Words for a subagent are on their way.
+    pub(super) fn steer(&mut self, subagent: &str, text: &str) -> Option<Command> {
+        let session = self.session.clone()?;
+        let text = text.trim_end().to_owned();
+        let command = Command::SteerSubagent(session, SubagentId::new(subagent), text.clone());
+        self.command(command, Sent::Steer { subagent: subagent.to_owned(), text })
+    }
+
+    fn tell_unreachable(&mut self, subagent: &str) {
+        let cause = match self.crew.get(subagent) {
+            Some(gone) if gone.ended.is_some() => {
+                let word = gone.status.word();
+                let why = gone.text.clone().unwrap_or_default();
+                format!("{subagent} is gone ({word}): {why}")
+            }
+            Some(_) => format!("{subagent} runs and cannot be answered now"),
+            None => format!("{subagent} is not known"),
+        };
+        self.live.add(Item::Failure {
+            what: cause,
+            next: Some("nothing was sent · Esc goes back to the owner".to_owned()),
+        });
+    }
+
     /// Makes a subagent the receiver; the owner's draft is put aside.
-    pub(super) fn receive_as(&mut self, subagent: &str) {
-        let already = self.receiver == Receiver::Answer(subagent.to_owned());
-        if already {
+    pub(super) fn receive_as(&mut self, receiver: Receiver) {
+        if self.receiver == receiver {
             return;
         }
         let mut fresh = crate::editor::Editor::default();
@@ -142,7 +179,7 @@ impl View {
             draft.history.leave();
             self.aside = Some(draft);
         }
-        self.receiver = Receiver::Answer(subagent.to_owned());
+        self.receiver = receiver;
         self.menu = None;
     }
 

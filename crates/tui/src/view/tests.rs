@@ -1,9 +1,11 @@
 //! The face driven by updates and keys, judged by what is drawn. Numbers are
 //! those of the edge cases of `terminal.md` 11.
 
+mod approvals;
 mod cases;
 mod crew;
 mod keys;
 mod plain;
 mod screens;
+mod tree;
 mod world;

@@ -3,11 +3,13 @@
 use crew_base::id::SessionId;
 use crew_base::message::{Message, StopReason};
 use crew_base::time::Time;
-use crew_engine::api::{CommandId, CrewUpdate, Refusal, SessionUpdate, Status, Update, UpdateKind};
+use crew_engine::api::{
+    CommandId, CrewRefusal, CrewUpdate, MoveEnd, Refusal, SessionUpdate, Status, Update, UpdateKind,
+};
 
 use super::{Receiver, Retry, Sent, View};
 use crate::failure;
-use crate::request::Request;
+use crate::request::{AttentionForm, Request};
 use crate::theme::{MUTED, WARNING};
 use crate::transcript::item::Item;
 
@@ -29,10 +31,12 @@ pub fn update(view: &mut View, now: Time, update: Update) {
                 view.crew_update(&update);
             }
         }
+        // What is shown of it comes as progress of the call.
+        Update::Task(_) => {}
         Update::RunFailed { session, error } => view.run_failed(&session, error),
         Update::AtRest(session) => {
             if view.session.as_ref() == Some(&session) {
-                view.call_attention("idle");
+                view.call_attention("idle", "the owner is idle");
             }
         }
     }
@@ -55,24 +59,26 @@ impl View {
         let now = self.now;
         self.crew.update(now, update);
         if let UpdateKind::Settled { .. } = &update.kind {
-            match update.status {
-                Status::NeedsInput => self.call_attention("needs_input"),
-                Status::Error => self.call_attention("error"),
-                Status::Completed => self.call_attention("result"),
-                Status::Running | Status::Aborted => {}
-            }
+            let (kind, what) = match update.status {
+                Status::NeedsInput => ("needs_input", "needs you"),
+                Status::Error => ("error", "failed"),
+                Status::Completed => ("result", "is done"),
+                Status::Running | Status::Aborted => return,
+            };
+            self.call_attention(kind, &format!("{} {what}", update.subagent));
         }
     }
 
     /// Rings if the person wants to hear of it, does not look at the terminal,
     /// and did not just cause it (TERM-38).
-    pub(super) fn call_attention(&mut self, kind: &str) {
-        let wanted = self.setup.bell && self.setup.attention.iter().any(|known| known == kind);
+    pub(super) fn call_attention(&mut self, kind: &str, why: &str) {
+        let wanted = self.setup.attention_form != AttentionForm::Off
+            && self.setup.attention.iter().any(|known| known == kind);
         let recent = self.attention.is_some_and(|last| self.now.since(last) < ATTENTION_MS);
         let caused = self.now.since(self.last_key) < 300;
         if wanted && !recent && !caused && self.focused != Some(true) {
             self.attention = Some(self.now);
-            self.ask(Request::Bell);
+            self.ask(Request::Attention(crate::cells::clean_text(why)));
         }
     }
 
@@ -133,6 +139,8 @@ impl View {
             SessionUpdate::SummaryRetryStart { .. } | SessionUpdate::SummaryRetryFinished => {
                 self.run.retry = None;
             }
+            SessionUpdate::BranchSummaryStart => self.run.leaving = Some(self.now),
+            SessionUpdate::MoveEnd(end) => self.move_end(end),
             SessionUpdate::TurnStart
             | SessionUpdate::MessageStart(_)
             | SessionUpdate::MessageUpdate { .. }
@@ -180,7 +188,7 @@ impl View {
         };
         self.run.tries = 0;
         self.live.add(Item::Failure { what, next: words.next });
-        self.call_attention("error");
+        self.call_attention("error", "the owner's run failed");
     }
 
     fn retry_end(&mut self, success: bool, attempt: u32) {
@@ -199,6 +207,22 @@ impl View {
         }
     }
 
+    /// The session stands elsewhere in its tree; why it does not is told by the
+    /// answer to the command.
+    fn move_end(&mut self, end: &MoveEnd) {
+        self.run.leaving = None;
+        self.run.retry = None;
+        if let MoveEnd::Moved(moved) = end {
+            self.live.forget();
+            self.ask(Request::Branch(moved.leaf.clone()));
+            self.ask(Request::Facts);
+            if let Some(draft) = &moved.draft {
+                self.give_back(draft);
+            }
+        }
+        self.submit_early();
+    }
+
     fn compaction_end(&mut self, aborted: bool, error: Option<&str>) {
         self.run.compacting = None;
         if aborted {
@@ -213,10 +237,16 @@ impl View {
     fn answered(&mut self, command: CommandId, result: Result<(), Refusal>) {
         let Some(sent) = self.sent.remove(&command) else { return };
         let Err(refusal) = result else {
-            if let Sent::Answer { subagent, .. } = sent
-                && self.receiver == Receiver::Answer(subagent)
-            {
-                self.receive_as_owner();
+            match sent {
+                Sent::Answer { subagent, .. } => {
+                    if self.receiver == Receiver::Answer(subagent) {
+                        self.receive_as_owner();
+                    }
+                }
+                Sent::Steer { subagent, .. } => {
+                    self.live.print(&format!("{subagent} has taken it"), MUTED);
+                }
+                Sent::Text(_) | Sent::Other(_) => {}
             }
             return;
         };
@@ -238,11 +268,38 @@ impl View {
                 };
                 self.live.print(&line, WARNING);
             }
+            Sent::Steer { subagent, text } => self.not_taken(&subagent, &text, &refusal),
+            Sent::Other(_) if refusal == Refusal::MoveCancelled => {
+                self.live.print("the move in the tree was stopped; nothing changed", MUTED);
+            }
             Sent::Other(what) => {
                 let (why, next) = self.refused(&refusal);
                 self.live.add(Item::Failure { what: format!("{what}: {why}"), next });
             }
         }
+    }
+
+    /// Words that a subagent did not take stand in the editor again only while
+    /// they are typed for it: they must not end up with the owner (TERM-4).
+    fn not_taken(&mut self, subagent: &str, text: &str, refusal: &Refusal) {
+        let why = match refusal {
+            Refusal::Subagent(CrewRefusal::WrongPhase(..)) => "it had ended".to_owned(),
+            Refusal::Busy => "it is only starting; try again".to_owned(),
+            Refusal::UnknownSession
+            | Refusal::NotAttached
+            | Refusal::NoModel
+            | Refusal::OpenFailed(_)
+            | Refusal::MoveCancelled
+            | Refusal::MoveFailed(_)
+            | Refusal::Subagent(_)
+            | Refusal::Ending => self.refused(refusal).0,
+        };
+        let is_receiver = self.receiver == Receiver::Steer(subagent.to_owned());
+        if is_receiver {
+            self.give_back(text);
+        }
+        let hint = if is_receiver { "the text is back" } else { "Up brings the text back" };
+        self.live.print(&format!("{subagent}: not taken: {why} · {hint}"), WARNING);
     }
 
     /// A text that was not taken stands in the editor again, before what was
@@ -266,6 +323,8 @@ impl View {
                 ("no model is chosen".to_owned(), next("/model chooses one · /model demo/crew"))
             }
             Refusal::OpenFailed(error) => (format!("the session did not open: {error}"), None),
+            Refusal::MoveCancelled => ("it was stopped; nothing changed".to_owned(), None),
+            Refusal::MoveFailed(error) => (error.clone(), None),
             Refusal::Subagent(refusal) => (refusal.to_string(), None),
             Refusal::Ending => ("the program is ending".to_owned(), None),
         }

@@ -79,6 +79,7 @@ impl Talk {
             content: vec![Block::text(answer.text.as_str())],
             details: answer.is_cut.then(|| Raw::of(&cut)),
             is_error: answer.is_error,
+            usage: None,
             duration_ms: None,
             timestamp: Time(1),
         })));

@@ -93,6 +93,8 @@ impl Grammar {
             | SessionUpdate::SummaryRetryScheduled { .. }
             | SessionUpdate::SummaryRetryStart { .. }
             | SessionUpdate::SummaryRetryFinished
+            | SessionUpdate::BranchSummaryStart
+            | SessionUpdate::MoveEnd(_)
             | SessionUpdate::EntryAppended(_)
             | SessionUpdate::ThinkingLevelChanged(_)
             | SessionUpdate::SessionInfoChanged(_) => true,

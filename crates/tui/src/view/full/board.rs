@@ -12,8 +12,8 @@ use super::reader::{Reader, Source};
 use super::{Full, View};
 use crate::keys::{Code, Key};
 use crate::request::Request;
-use crate::view::Sent;
 use crate::view::crew::Subagent;
+use crate::view::{Receiver, Sent};
 
 /// How long a stop stays armed.
 const ARMED_MS: u64 = 2_000;
@@ -193,13 +193,17 @@ impl View {
             }
             (Code::Char('a'), Some(one)) => {
                 if one.awaits() {
-                    self.receive_as(&one.id);
+                    self.receive_as(Receiver::Answer(one.id));
                     return (false, None);
                 }
                 board.told = Some(format!("{} cannot be answered now", one.id));
             }
             (Code::Char('s'), Some(one)) => {
-                board.told = Some(format!("steering {} is not built yet", one.id));
+                if one.ended.is_none() {
+                    self.receive_as(Receiver::Steer(one.id));
+                    return (false, None);
+                }
+                board.told = Some(format!("{} has ended", one.id));
             }
             (Code::Char('x'), Some(one)) if one.ended.is_none() => {
                 let is_armed = matches!(&armed, Some((Some(id), _)) if *id == one.id);

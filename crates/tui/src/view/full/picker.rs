@@ -1,4 +1,4 @@
-//! Pickers: models, sessions, messages to fork from, the tree.
+//! Pickers: models, sessions, messages to fork from.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
 
@@ -13,7 +13,7 @@ use super::reader::{Reader, Source};
 use super::{Full, View};
 use crate::format;
 use crate::keys::{Code, Key};
-use crate::request::{ModelOffer, Request, SessionOffer, TreeRow};
+use crate::request::{ModelOffer, Request, SessionOffer};
 
 /// What is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,6 @@ pub enum Kind {
     },
     /// A message to fork from.
     Forks,
-    /// A place in the tree.
-    Tree,
 }
 
 /// A list to choose from.
@@ -47,7 +45,7 @@ pub struct Picker {
     pub waits: bool,
     /// Whether the second key of Ctrl+X is awaited.
     leader: bool,
-    /// A text that is typed: a new name or a label.
+    /// A new name that is typed.
     pub typed: Option<String>,
     /// Whether the deletion of the selected row is to be confirmed.
     pub deleting: bool,
@@ -129,7 +127,8 @@ impl Picker {
             };
             let place = if all { format!("{}   ", offer.cwd) } else { String::new() };
             let age = format::ago(offer.age_ms);
-            let right = format!("{place}{children}{age:>4}  {:>4} msgs", offer.messages);
+            let cost = format::cost(offer.cost);
+            let right = format!("{place}{children}{age:>4}  {:>4} msgs  {cost:>6}", offer.messages);
             let fork = if offer.is_fork { "↳ " } else { "" };
             items.push(Item {
                 left: format!("{fork}{}", offer.title),
@@ -147,7 +146,11 @@ impl Picker {
                 items.push(Item {
                     id: child.path.to_string_lossy().into_owned(),
                     left: format!("{}{}", outcome(child.outcome), child.title),
-                    right: format!("{age:>4}  {:>4} msgs", child.messages),
+                    right: format!(
+                        "{age:>4}  {:>4} msgs  {:>6}",
+                        child.messages,
+                        format::cost(child.cost)
+                    ),
                     short: age,
                     fuzzy: child.title.clone(),
                     exact: child.path.to_string_lossy().into_owned(),
@@ -176,32 +179,6 @@ impl Picker {
             self.list.select(&last);
         }
     }
-
-    /// Takes the tree, the place of the session selected.
-    pub fn tree(&mut self, rows: Vec<TreeRow>) {
-        self.waits = false;
-        let here = rows.iter().find(|row| row.is_leaf).map(|row| row.entry.to_string());
-        let item = |row: TreeRow| {
-            let label = row.label.as_ref().map(|label| format!("[{label}]")).unwrap_or_default();
-            let place = if row.is_leaf { "  ← you are here" } else { "" };
-            Item {
-                id: row.entry.to_string(),
-                left: format!("{}{}", row.lead, crew_base::text::sanitise_inline(&row.text)),
-                right: format!("{label}{place}"),
-                short: if row.is_leaf { "← here".to_owned() } else { label },
-                fuzzy: row.text,
-                exact: row.label.unwrap_or_default(),
-                is_usable: true,
-                is_current: row.is_active,
-                parent: None,
-            }
-        };
-        let is_first = self.list.items().is_empty();
-        self.list.set(rows.into_iter().map(item).collect());
-        if let (true, Some(here)) = (is_first, here) {
-            self.list.select(&here);
-        }
-    }
 }
 
 fn outcome(status: Option<Status>) -> &'static str {
@@ -221,7 +198,6 @@ impl View {
             Kind::Models { all } => Request::Models { all: *all },
             Kind::Sessions { all, .. } => Request::Sessions { all: *all },
             Kind::Forks => Request::ForkMessages,
-            Kind::Tree => Request::Tree,
         });
         self.show(Full::Picker(Picker::new(kind)));
     }
@@ -286,9 +262,6 @@ impl View {
             (Code::Char('d'), true) if matches!(picker.kind, Kind::Sessions { .. }) => {
                 picker.deleting = picker.list.selected().is_some_and(|item| !item.is_current);
             }
-            (Code::Char('L'), false) if picker.kind == Kind::Tree => {
-                picker.typed = picker.list.selected().map(|_| String::new());
-            }
             _ => {
                 if let Some(c) = key.typed() {
                     picker.list.search(c);
@@ -323,7 +296,7 @@ impl View {
                 let all = *all;
                 self.ask(Request::Sessions { all });
             }
-            Kind::Forks | Kind::Tree => {}
+            Kind::Forks => {}
         }
     }
 
@@ -341,13 +314,8 @@ impl View {
             Code::Enter => {
                 let typed = picker.typed.take().unwrap_or_default();
                 let Some(item) = picker.list.selected() else { return };
-                if picker.kind == Kind::Tree {
-                    self.ask(Request::Label(EntryId::new(item.id.as_str()), typed));
-                    self.ask(Request::Tree);
-                } else {
-                    self.ask(Request::Rename(PathBuf::from(&item.id), typed));
-                    self.ask(self.sessions_again(picker));
-                }
+                self.ask(Request::Rename(PathBuf::from(&item.id), typed));
+                self.ask(self.sessions_again(picker));
             }
             _ => typed.extend(key.typed()),
         }
@@ -370,7 +338,6 @@ impl View {
             Kind::Sessions { .. } if item.is_current => {}
             Kind::Sessions { .. } => self.ask(Request::Resume(PathBuf::from(item.id))),
             Kind::Forks => self.ask(Request::Fork(EntryId::new(item.id))),
-            Kind::Tree => self.ask(Request::Navigate(EntryId::new(item.id))),
         }
         false
     }

@@ -13,6 +13,7 @@ use crate::request::Request;
 use crate::transcript::Look;
 use crate::transcript::item::Item;
 use crate::transcript::live::fitted;
+use crate::view::Receiver;
 
 /// How often the transcript of an open subagent is read again.
 const READ_MS: u64 = 1_000;
@@ -145,9 +146,21 @@ impl Reader {
 }
 
 impl View {
-    /// Rows of the transcript view: head, sub head, foot.
-    pub(crate) fn reader_height(&self) -> usize {
-        self.size.rows.saturating_sub(3).max(1)
+    /// Rows that the transcript view has for its text: head, place and hints
+    /// go, for a subagent also its facts and the rule that says how to talk to
+    /// it (sketch S-6).
+    pub(crate) fn reader_height(&self, source: &Source) -> usize {
+        let around = match source {
+            Source::Owner | Source::Stored(_) => 3,
+            Source::Subagent(_) => 4 + self.reader_facts_height(),
+        };
+        self.size.rows.saturating_sub(around).max(1)
+    }
+
+    /// Rows of a subagent's facts: two in a narrow view, a blank one in a high
+    /// one.
+    pub(crate) fn reader_facts_height(&self) -> usize {
+        1 + usize::from(self.size.columns < 60 || self.size.rows >= 20)
     }
 
     /// Opens the transcript of the shown session at its end (Ctrl+O).
@@ -161,11 +174,11 @@ impl View {
     /// subagent; called before each drawing.
     pub fn refresh_reader(&mut self) {
         let look = self.look();
-        let height = self.reader_height();
         let Some(mut full) = self.full.take() else { return };
         if let Full::Reader(reader, _) = full.as_mut() {
             let own = (reader.source == Source::Owner).then_some(&self.live.items[..]);
             reader.make(&look, own);
+            let height = self.reader_height(&reader.source);
             let last = reader.rows.len().saturating_sub(height);
             if reader.follows {
                 reader.top = last;
@@ -186,7 +199,7 @@ impl View {
     }
 
     pub(in crate::view) fn reader_key(&mut self, reader: &mut Reader, key: Key) -> After {
-        let height = self.reader_height();
+        let height = self.reader_height(&reader.source);
         if reader.typing {
             return find_key(reader, key, height);
         }
@@ -225,9 +238,17 @@ impl View {
                 if let Source::Subagent(id) = &reader.source {
                     let id = id.clone();
                     if self.crew.get(&id).is_some_and(super::super::crew::Subagent::awaits) {
-                        self.receive_as(&id);
+                        self.receive_as(Receiver::Answer(id));
                         return After::Leave;
                     }
+                }
+            }
+            Code::Char('i') => {
+                if let Source::Subagent(id) = &reader.source
+                    && self.crew.open.iter().any(|one| one.id == *id)
+                {
+                    self.receive_as(Receiver::Steer(id.clone()));
+                    return After::Leave;
                 }
             }
             Code::Char('x') => {

@@ -222,7 +222,7 @@ fn needs_input_shows_in_every_view() {
 #[test]
 fn attention_is_called_sparingly() {
     let bells = |world: &mut World| {
-        world.requests().iter().filter(|request| matches!(request, Request::Bell)).count()
+        world.requests().iter().filter(|request| matches!(request, Request::Attention(_))).count()
     };
     let mut world = World::new(100, 30);
     world.spawn_many(3);
@@ -248,4 +248,103 @@ fn a_stop_is_confirmed_by_its_card() {
     world.abort_entry("scout-1");
     world.settle();
     assert_eq!(world.printed, ["⏹️ scout-1 - B", "  aborted by the user"]);
+}
+
+// TERM-42, TERM-46: words to a running subagent say `queued`, then that they
+// were taken; the receiver stays what the rule says.
+#[test]
+fn words_to_a_running_subagent_wait_until_it_takes_them() {
+    let mut world = World::new(100, 30);
+    world.spawn("scout-1", "Commas");
+    world.type_text("owner draft");
+    world.keys("C-x b s");
+    assert_eq!(world.rule(), "─ steer scout-1 ── Esc back to owner, text kept ─");
+    world.type_text("also the tests");
+    world.keys("Enter");
+    assert!(matches!(world.sent.last(), Some(Command::SteerSubagent(_, id, text))
+        if id.as_str() == "scout-1" && text == "also the tests"));
+    assert!(world.row_with("queued steer to scout-1: also the tests").is_some());
+    world.answer(Ok(()));
+    assert!(world.row_with("queued steer").is_none());
+    world.settle();
+    assert_eq!(world.printed, ["scout-1 has taken it"]);
+    assert_eq!(world.view.receiver, Receiver::Steer("scout-1".into()));
+    world.keys("Esc");
+    assert_eq!(world.draft(), "owner draft");
+}
+
+// TERM-4, TERM-46: words that were not taken never end up with the owner.
+#[test]
+fn words_that_were_not_taken_are_given_back_where_they_belong() {
+    let refused = || {
+        let id = SubagentId::from("scout-1");
+        Err(Refusal::Subagent(CrewRefusal::WrongPhase(id, Status::Aborted)))
+    };
+    let mut world = World::new(100, 30);
+    world.spawn("scout-1", "Commas");
+    world.type_text("/crew steer scout-1 also the tests");
+    world.keys("Enter");
+    world.type_text("owner draft");
+    world.closes("scout-1", Status::Aborted);
+    world.answer(refused());
+    world.settle();
+    assert_eq!(world.draft(), "owner draft");
+    let told = "scout-1: not taken: it had ended · Up brings the text back";
+    assert_eq!(world.printed.last().map(String::as_str), Some(told));
+    world.spawn("scout-1", "Commas");
+    world.keys("C-x b s");
+    world.type_text("more");
+    world.keys("Enter");
+    world.answer(refused());
+    assert_eq!(world.draft(), "more");
+}
+
+// TERM-46: nothing is sent to one that has ended.
+#[test]
+fn nothing_is_said_to_one_that_has_ended() {
+    let mut world = World::new(100, 30);
+    world.spawn("scout-1", "Commas");
+    world.keys("C-x b Enter");
+    assert!(world.row_with("─ steer scout-1 ").is_some());
+    world.keys("i");
+    world.type_text("hello");
+    world.settles("scout-1", Status::Error, "connection reset");
+    world.closes("scout-1", Status::Error);
+    let sent = world.sent.len();
+    world.keys("Enter");
+    assert_eq!((world.sent.len(), world.draft()), (sent, "hello".to_owned()));
+    world.settle();
+    assert!(world.printed.iter().any(|row| row.contains("is gone (error)")), "{:?}", world.printed);
+    world.keys("C-x b End Enter");
+    assert!(world.row_with("has ended").is_some());
+}
+
+// WID-2, TERM-40: figures of the host give what updates of another time told.
+#[test]
+fn a_session_that_is_opened_again_knows_what_its_subagents_need() {
+    let mut world = World::new(100, 30);
+    let mut one = super::world::figures("scout-1", "Commas", &[("read", "a.rs")]);
+    one.status = Status::NeedsInput;
+    one.settled = Some("Which one?".into());
+    let mut two = super::world::figures("scout-2", "More", &[]);
+    two.waits = Some("waits for the model (rate limit, 8s)".into());
+    two.rows = Some(Vec::new());
+    world.figures(vec![one, two]);
+    world.pass(1_500);
+    assert!(world.row_with("haiku-5 · low | ↑ 31.0k · ↓ 1.2k · $0.00").is_some());
+    assert!(world.row_with("41s · 7 tool calls · 1 failure").is_some());
+    world.keys("C-x b");
+    assert!(world.row_with("asks: Which one?").is_some(), "{:?}", world.rows());
+    assert!(world.row_with("waits for the model (rate limit, 8s)").is_some());
+}
+
+// TERM-61: results that wait are counted apart and cannot be taken back.
+#[test]
+fn results_that_wait_are_counted_apart() {
+    let mut world = World::new(100, 30);
+    world.queued(&["one"], &[]);
+    world.facts(|facts| facts.results_waiting = 2);
+    let rows = world.rows();
+    let at = rows.iter().position(|row| row.starts_with("queued steer: one · Ctrl+X u")).unwrap();
+    assert_eq!(rows[at + 1], "2 results wait for the next request");
 }

@@ -285,3 +285,47 @@ fn code_blocks_are_copied_by_number() {
         matches!(&world.requests()[..], [Request::Copy { text: copied, .. }] if copied == text)
     );
 }
+
+// TERM-36: a question of the start shows its default, discards what was typed
+// before it could be read, and takes a number or Enter.
+#[test]
+fn a_choice_waits_for_enter_and_its_default_is_harmless() {
+    let choice = crate::request::Choice {
+        text: "This session belongs to ~/other.".into(),
+        answers: vec![
+            ("Leave".into(), "nothing is opened or changed".into()),
+            ("Fork it into this folder".into(), String::new()),
+        ],
+    };
+    let ask = |world: &mut World, keys: &str| {
+        world.reply(crate::request::Reply::Choose(choice.clone()));
+        world.keys("Enter");
+        assert!(world.row_with("› 1  Leave").is_some(), "typed too early");
+        world.pass(400);
+        world.keys(keys);
+        world.requests().into_iter().find_map(|request| match request {
+            Request::Chosen(at) => Some(at),
+            _ => None,
+        })
+    };
+    let mut world = World::new(100, 30);
+    assert_eq!(ask(&mut world, "Enter"), Some(0));
+    assert_eq!(ask(&mut world, "2 Enter"), Some(1));
+    assert_eq!(ask(&mut world, "Down Up Down Enter"), Some(1));
+    assert_eq!(ask(&mut world, "2 Esc"), Some(0));
+    assert_eq!(ask(&mut world, "2"), None);
+    assert!(world.row_with("› 2  Fork it into this folder").is_some());
+}
+
+// host.md 8.11.
+#[test]
+fn models_are_completed() {
+    let mut world = World::new(100, 30);
+    world.reply(crate::request::Reply::Found(Box::new(crate::request::Found {
+        models: vec![("anthropic/opus".into(), "Opus".into()), ("demo/crew".into(), "".into())],
+        ..Default::default()
+    })));
+    world.type_text("/model de");
+    let menu = world.view.menu.as_ref().expect("models are offered");
+    assert_eq!(menu.offers[0].insert, "/model demo/crew");
+}

@@ -130,6 +130,7 @@ fn s8_the_session_picker() {
             cwd: "~/src/parser".into(),
             age_ms: 7_300_000,
             messages: 62,
+            cost: 1.43,
             text: String::new(),
             is_current: false,
             is_fork,
@@ -141,6 +142,7 @@ fn s8_the_session_picker() {
             outcome: Some(outcome),
             age_ms: 130_000,
             messages: 14,
+            cost: 0.03,
         };
         let children = vec![
             child("scout · Commas in the JSON reader", Status::Completed),

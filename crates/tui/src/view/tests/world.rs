@@ -55,8 +55,10 @@ impl World {
             widget_tools: true,
             thinking: true,
             double_escape: DoubleEscape::Tree,
+            tree_filter: Default::default(),
+            skip_summary: false,
             attention: vec!["needs_input".into(), "error".into(), "idle".into()],
-            bell: true,
+            attention_form: crate::request::AttentionForm::Bell,
             several_providers: false,
             header: true,
         };
@@ -74,7 +76,7 @@ impl World {
         let shown = Shown {
             session: SessionId::from(OWNER),
             name: None,
-            entries: Vec::new(),
+            items: Vec::new(),
             draft: None,
             cwd: "~/src/parser".into(),
             model,
@@ -374,6 +376,7 @@ pub(super) fn figures(id: &str, brief: &str, rows: &[(&str, &str)]) -> SubagentF
         usage: Some(Usage { input: 31_000, output: 1_200, ..Usage::default() }),
         rows: Some(rows.iter().map(row).collect()),
         waits: None,
+        settled: None,
         last_text: None,
     }
 }
