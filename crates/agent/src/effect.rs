@@ -65,7 +65,7 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq)]
 pub enum MoveEnd {
     /// The session stands elsewhere.
-    Moved(Moved),
+    Moved(Box<Moved>),
     /// It was cancelled; the leaf is where it was.
     Cancelled,
     /// It failed, for people; the leaf is where it was.

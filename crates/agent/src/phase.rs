@@ -221,7 +221,7 @@ pub(crate) enum MoveStage {
         run: RunId,
     },
     /// What is left is being summarised.
-    Summarising { branch: Box<Branch>, part: Part, files: Files, asked: Asked },
+    Summarising { branch: Box<Branch>, part: Part, files: Files, asked: Box<Asked> },
 }
 
 /// Requests for a summary: their sum, and how far the present one is.

@@ -51,9 +51,8 @@ impl Disk {
         let leaf = if user.is_some() { target.parent_id.clone() } else { Some(to.clone()) };
         let kept: Vec<EntryId> = self.path(Some(to)).iter().map(|e| e.id.clone()).collect();
         let left = self.path(from).into_iter().filter(|entry| !kept.contains(&entry.id));
-        let left = left.filter_map(|entry| {
-            Some(Left { message: Arc::new(message(entry)?), details: None })
-        });
+        let left = left
+            .filter_map(|entry| Some(Left { message: Arc::new(message(entry)?), details: None }));
         Branch {
             draft: user.map(|user| trace::message_line(&user)),
             context: self.context(leaf.as_ref()),

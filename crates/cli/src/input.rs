@@ -24,7 +24,7 @@ use crate::output;
 use crate::wiring::Wired;
 
 /// How long a silent input is waited for when there is a prompt without it.
-const SILENCE_SECONDS_MAX: i64 = 3;
+const SILENCE_SECONDS_MAX: i64 = 5;
 
 /// The whole of a piped standard input, trimmed; `None` when it is a terminal
 /// or holds nothing (`host.md` 6.1.5). An input that was left open by whoever

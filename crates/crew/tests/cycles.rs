@@ -369,7 +369,8 @@ fn a_child_has_the_report_tool_and_no_owner_tool_whatever_was_prepared() {
     let child = play.children("A").remove(0);
     let prompt = play.engine.agent(&child.session).unwrap().record().prompt();
     let names: Vec<_> = prompt.tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(names, ["bash", "crew_report"]);
+    // `task` is the shell's to give (`task.md` MEET-1).
+    assert_eq!(names, ["bash", "task", "crew_report"]);
     for _ in 0..5 {
         let spawn = crew_testkit::play::spawn_arguments("more");
         play.call(&child.session, &[("crew_spawn", spawn)]);

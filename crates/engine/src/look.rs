@@ -18,6 +18,12 @@ impl Engine {
         self.crew.open_of(owner).map(|subagent| self.subagent(subagent)).collect()
     }
 
+    /// What an open session waits for, if it is not at work.
+    pub fn wait_of(&self, id: &SessionId) -> Option<Wait> {
+        let session = self.sessions.get(id).filter(|session| session.is_open())?;
+        self.wait(Some(session))
+    }
+
     /// Results that wait for the owner's next request (`terminal.md` TERM-61).
     pub fn results_waiting(&self, owner: &SessionId) -> usize {
         self.crew.results_waiting(owner)

@@ -44,6 +44,9 @@ fn a_pause_of_the_provider_is_told_with_its_end() {
     let views = play.engine.subagents(&a());
     let Some(Wait::CoolDown(until)) = views[1].waits else { panic!("{:?}", views[1].waits) };
     assert!(until > play.now);
+    assert_eq!(play.engine.wait_of(&a()), None, "the owner is idle");
+    assert_eq!(play.prompt("A", "meanwhile"), Ok(()));
+    assert_eq!(play.engine.wait_of(&a()), Some(Wait::CoolDown(until)));
 }
 
 // WID-2, ACT-2, ACT-6.

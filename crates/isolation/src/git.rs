@@ -251,6 +251,7 @@ const SETTINGS: &[&str] = &[
     "commit.gpgSign=false",
     "color.ui=false",
     "submodule.recurse=false",
+    "i18n.commitEncoding=UTF-8",
     "apply.whitespace=nowarn",
     "apply.ignoreWhitespace=no",
 ];

@@ -89,12 +89,7 @@ impl Slot {
     }
 
     pub(crate) fn write_contents(&self, contents: &Contents) -> Result<()> {
-        let path = self.dir.join("copy.json");
-        let staged = self.dir.join("copy.json.new");
-        let text =
-            serde_json::to_vec(contents).map_err(|error| io::Error::other(error.to_string()));
-        let written = text.and_then(|text| fs::write(&staged, text));
-        written.and_then(|()| fs::rename(&staged, &path)).map_err(io_error("write", &path))
+        write_json(&self.dir.join("copy.json"), contents)
     }
 
     pub(crate) fn read_contents(&self) -> Option<Contents> {
@@ -159,12 +154,24 @@ impl Owner {
     }
 }
 
+/// Replaces a file of ours in one go; it is on disk when this returns.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let staged = path.with_extension("new");
+    let write = || -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&staged)?;
+        file.write_all(&serde_json::to_vec(value)?)?;
+        file.sync_all()?;
+        fs::rename(&staged, path)
+    };
+    write().map_err(io_error("write", path))
+}
+
 fn write_mark(path: &Path, child: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let mut mark = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
     mark.try_lock().map_err(|error| io::Error::other(error.to_string()))?;
-    let text = serde_json::to_vec(&Owner::own(child));
-    mark.write_all(&text.map_err(|error| io::Error::other(error.to_string()))?)?;
+    mark.write_all(&serde_json::to_vec(&Owner::own(child))?)?;
     mark.sync_all()?;
     Ok(mark)
 }

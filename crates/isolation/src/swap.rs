@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::bytes::{self, shown_path};
 use crate::error::{Result, io_error};
 use crate::git::Git;
+use crate::slot::write_json;
 use exchange::Placed;
 use head::HeadMove;
 pub(crate) use undo::{is_under_way, read, recover};
@@ -174,7 +175,8 @@ impl Swap<'_> {
         let refused = |why: String| Refused { why, warnings: Vec::new() };
         self.check(journal).map_err(refused)?;
         self.git.check().map_err(|error| refused(error.to_string()))?;
-        self.write_journal(journal).map_err(|error| refused(error.to_string()))?;
+        write_json(&self.folder.join(JOURNAL), journal)
+            .map_err(|error| refused(error.to_string()))?;
         let certain = Swap { git: self.git.certain(), ..*self };
         let mut done = BTreeSet::new();
         match certain.steps(journal, &mut done) {
@@ -219,18 +221,6 @@ impl Swap<'_> {
             }
         }
         Ok(())
-    }
-
-    fn write_journal(&self, journal: &Journal) -> Result<()> {
-        let path = self.folder.join(JOURNAL);
-        let staged = self.folder.join("journal.new");
-        let write = || -> io::Result<()> {
-            let text = serde_json::to_vec(journal)?;
-            fs::write(&staged, text)?;
-            File::open(&staged)?.sync_all()?;
-            fs::rename(&staged, &path)
-        };
-        write().map_err(io_error("write", &path))
     }
 
     /// Makes the change; `done` gets the numbers of the steps that were made.

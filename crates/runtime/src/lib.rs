@@ -25,5 +25,6 @@ pub use gate::Place;
 pub use query::{Answer, Query, QueryError, SessionTotals, State};
 pub use run::{Handle, Notice, Parts, Renewed, Updates, start};
 pub use workspace::{
-    DEPTH_VARIABLE, ModelWish, PromptWish, SessionPlace, TaskOutput, ToolWish, Workspace, WorkspaceConfig,
+    DEPTH_VARIABLE, ModelWish, PromptWish, SessionPlace, TaskOutput, ToolWish, Workspace,
+    WorkspaceConfig,
 };

@@ -12,7 +12,7 @@ use crew_base::json::Raw;
 use crew_base::message::{BashExecutionMessage, Message, SharedMessage, Usage};
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_engine::Event;
-use crew_engine::api::{Command, CommandId, QueueMode, SubagentView};
+use crew_engine::api::{Command, CommandId, QueueMode, SubagentView, Wait};
 use crew_store::error::Error;
 use crew_store::session::log::SessionLog;
 use crew_store::session::snapshot::Snapshot;
@@ -129,6 +129,8 @@ pub struct State {
     pub pending: usize,
     /// Results of its subagents that wait for the next request.
     pub results_waiting: usize,
+    /// What it waits for, if it is not at work.
+    pub waits: Option<Wait>,
     /// The entry the next one follows.
     pub leaf: Option<EntryId>,
     /// Whether that is the last one of the file: not after a move in the tree.
@@ -301,6 +303,7 @@ impl Loop {
             messages: agent.record().messages().count(),
             pending: waiting.len() + later.len(),
             results_waiting: self.engine.results_waiting(id),
+            waits: self.engine.wait_of(id),
             leaf: agent.record().leaf().cloned(),
             is_at_end: agent.record().leaf() == log.last(),
         })

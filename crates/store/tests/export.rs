@@ -617,10 +617,20 @@ fn children_of_a_task_call_stand_by_themselves() {
         answer(json!([call])),
         result("t", "task", "<task-result id=\"Ann\">ENVELOPE</task-result>", records),
     ]);
-    let page = world.page(&ExportOptions::default());
+    let folder = world.path.with_extension("");
+    fs::create_dir(&folder).unwrap();
+    let parent = Some(world.path.to_str().unwrap());
+    let said = answer(json!([{"type": "text", "text": "I am Ann"}]));
+    fs::write(folder.join("Ann.jsonl"), session("a", parent, &[user("do a"), said])).unwrap();
+    let without = world.page(&ExportOptions::default());
+    assert!(!without.contains("I am Ann"));
+    let page = world.page(&ExportOptions { children: true, leaf: None });
     check_markup(&page);
     for part in ["2 children", "&lt;b&gt;found", "completed", "3 requests", "/s/X/Ann.md"] {
         assert!(page.contains(part), "{part}");
     }
     assert!(page.contains("cancelled by the caller") && !page.contains("ENVELOPE"));
+    // OBS-4: the transcript follows and is linked from the record.
+    assert!(page.contains("I am Ann") && page.contains("<h2><bdi>Ann</bdi></h2>"));
+    assert_eq!(page.matches(">Transcript of the subagent</a>").count(), 1);
 }

@@ -211,7 +211,6 @@ impl Play {
             }
             Effect::Task(work) => self.take_work(work),
             Effect::CloseSession { session } => {
-                self.openings.retain(|(opening, _)| *opening != session);
                 if self.is_obedient {
                     self.coming.push_back(Event::SessionClosed { session: session.clone() });
                 }

@@ -302,9 +302,9 @@ mod tests {
         assert!(text.contains("[Shown at 2000x8; the file has 2500x10 pixels."), "{text}");
         let plain = Read::new(false).run(world.context(), json!({"path": "wide.png"})).await;
         assert!(!plain.joined_text().contains("Shown at"), "{plain:?}");
-        let sent = |outcome: &ToolOutcome| match &outcome.content[1] {
-            Block::Image(image) => image.data.clone(),
-            other => panic!("{other:?}"),
+        let sent = |outcome: &ToolOutcome| {
+            let Block::Image(image) = &outcome.content[1] else { panic!("{outcome:?}") };
+            image.data.clone()
         };
         let file = std::fs::read(world.cwd().join("wide.png")).unwrap();
         assert_eq!(sent(&plain), image::base64(&file));

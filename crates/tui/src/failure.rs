@@ -70,6 +70,17 @@ pub fn words(provider: &str, message: &str) -> Words {
     }
 }
 
+/// The text of a subagent's error in words: a provider's answer at its start
+/// without its JSON, the rest as it is.
+pub fn in_words(error: &str) -> String {
+    let (first, rest) = error.split_once('\n').unwrap_or((error, ""));
+    if status(first).0.is_none() {
+        return error.to_owned();
+    }
+    let what = words("", first).what;
+    if rest.is_empty() { what } else { format!("{what}\n{rest}") }
+}
+
 /// The HTTP status that a message begins with, and the rest.
 fn status(message: &str) -> (Option<u16>, &str) {
     if let Some((head, rest)) = message.split_once(':')
@@ -109,6 +120,18 @@ fn said(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // TERM-51: raw JSON stays in the transcript view.
+    #[test]
+    fn errors_of_subagents_are_told_in_words() {
+        let check = |error: &str, expected: &str| assert_eq!(in_words(error), expected);
+        check(
+            "401: {\"error\":{\"message\":\"bad key\"}}\nIts last text was: x",
+            "the provider refused the key (401, bad key). Nothing was sent again.\nIts last text was: x",
+        );
+        check("its session is no longer there", "its session is no longer there");
+        check("first\nsecond", "first\nsecond");
+    }
 
     #[test]
     fn failures_name_who_status_and_words() {

@@ -125,6 +125,8 @@ pub struct Facts {
     pub auto_compaction: bool,
     /// Results that wait for the next request (TERM-61).
     pub results_waiting: usize,
+    /// Why its request is held back, in words, if it is.
+    pub waits: Option<String>,
     /// Its open subagents.
     pub subagents: Vec<SubagentFacts>,
 }

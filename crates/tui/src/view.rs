@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crew_base::id::SessionId;
 use crew_base::time::Time;
-use crew_engine::api::{Command, CommandId, CompactionReason};
+use crew_engine::api::{Command, CommandId, CompactionReason, Status};
 
 use crate::draw::crew::{Level, Widget};
 use crate::editor::Editor;
@@ -342,7 +342,11 @@ impl View {
             let (id, brief) = (subagent.id.clone(), subagent.brief.clone());
             (id, brief, subagent.worked_ms(self.now))
         };
-        self.crew.open.iter().map(work).collect()
+        let is_work = |one: &&crew::Subagent| match one.status {
+            Status::Running | Status::NeedsInput => true,
+            Status::Completed | Status::Error | Status::Aborted => false,
+        };
+        self.crew.open.iter().filter(is_work).map(work).collect()
     }
 
     /// `provider/id` of the model in use.

@@ -23,7 +23,7 @@ struct Summary {
     part: Part,
     answer: String,
     files: Files,
-    asked: Asked,
+    asked: Box<Asked>,
 }
 
 impl Agent {
@@ -47,7 +47,7 @@ impl Agent {
         if self.record.leaf() == Some(&target) {
             let moved = Moved { leaf: Some(target.clone()), draft: None, summary: None };
             self.label(step, target, label);
-            self.end_move(step, MoveEnd::Moved(moved));
+            self.end_move(step, MoveEnd::Moved(Box::new(moved)));
             return;
         }
         let run = step.ids.run();
@@ -90,7 +90,7 @@ impl Agent {
             }
             (Ok(Some((part, files))), Some(model)) => {
                 step.update(Update::BranchSummaryStart);
-                let asked = Asked::new(model);
+                let asked = Box::new(Asked::new(model));
                 let stage = MoveStage::Summarising { branch, part, files, asked };
                 self.ask_about_branch(step, Moving { stage, ..moving });
             }
@@ -145,7 +145,8 @@ impl Agent {
         let labelled = summary.as_ref().map_or(target, |entry| entry.id.clone());
         self.label(step, labelled, label);
         let leaf = self.record.leaf().cloned();
-        self.end_move(step, MoveEnd::Moved(Moved { leaf, draft: branch.draft, summary }));
+        let moved = Moved { leaf, draft: branch.draft, summary };
+        self.end_move(step, MoveEnd::Moved(Box::new(moved)));
     }
 
     fn store_branch(

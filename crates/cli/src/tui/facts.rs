@@ -65,6 +65,7 @@ pub(super) async fn gather(
         let is_empty = state.messages == 0;
         facts.context_tokens = state.context_tokens.or(is_empty.then_some(0));
         facts.results_waiting = state.results_waiting;
+        facts.waits = state.waits.and_then(|wait| held_back(wait, now()));
     }
     if let Ok(Answer::Subagents(views)) = handle.ask(&session, Query::Subagents).await {
         facts.subagents = views.into_iter().map(subagent).collect();
@@ -140,6 +141,14 @@ fn words(wait: Wait, now: Time) -> String {
     }
 }
 
+/// The same for the owner: only what the status line does not know by itself.
+fn held_back(wait: Wait, now: Time) -> Option<String> {
+    match wait {
+        Wait::Turn | Wait::CoolDown(_) => Some(words(wait, now)),
+        Wait::Opening | Wait::Model | Wait::Retry(_) | Wait::Compaction => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +164,9 @@ mod tests {
         check(Wait::Retry(Time(2_001)), "tries again in 2s");
         check(Wait::Retry(Time(0)), "tries again in 0s");
         check(Wait::Compaction, "compacts its context");
+        assert_eq!(held_back(Wait::Model, Time(0)), None);
+        let held = held_back(Wait::Turn, Time(0));
+        assert_eq!(held.as_deref(), Some("waits for its turn at the model"));
     }
 
     // TERM-12: what happened last is in the sums once the reading has become

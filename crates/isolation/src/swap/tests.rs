@@ -146,7 +146,7 @@ fn a_change_that_stopped_anywhere_is_taken_back() {
         let before = place.files();
         let journal = place.plan(CHANGES);
         place.with(|swap| {
-            swap.write_journal(&journal).unwrap();
+            write_json(&swap.folder.join(JOURNAL), &journal).unwrap();
             let first = Journal { steps: journal.steps[..done].to_vec(), ..journal.clone() };
             // What comes first may not be possible alone; then it stops there.
             let _ = swap.steps(&first, &mut BTreeSet::new());
@@ -167,7 +167,7 @@ fn a_change_that_stopped_anywhere_is_taken_back() {
 fn a_strangers_file_under_the_temporary_name_goes_back() {
     let place = Place::new(START);
     let journal = place.plan(&[("a", Some("new a")), ("b", Some("new b"))]);
-    place.with(|swap| swap.write_journal(&journal).unwrap());
+    place.with(|swap| write_json(&swap.folder.join(JOURNAL), &journal).unwrap());
     let step = &journal.steps[0];
     put(&place.root(), "a", "new a");
     fs::write(place.root().join(&step.temporary), "edited by the person").unwrap();
@@ -184,7 +184,7 @@ fn edits_after_a_death_stay_and_are_named() {
     let place = Place::new(START);
     let journal = place.plan(CHANGES);
     place.with(|swap| {
-        swap.write_journal(&journal).unwrap();
+        write_json(&swap.folder.join(JOURNAL), &journal).unwrap();
         swap.steps(&journal, &mut BTreeSet::new()).unwrap();
     });
     put(&place.root(), "made/deep/er", "edited by the person");
@@ -205,7 +205,7 @@ fn modes_go_back_too() {
     let at = place.root().join("a");
     fs::set_permissions(&at, Permissions::from_mode(0o600)).unwrap();
     let journal = place.plan(&[("a", Some("same"))]);
-    place.with(|swap| swap.write_journal(&journal).unwrap());
+    place.with(|swap| write_json(&swap.folder.join(JOURNAL), &journal).unwrap());
     fs::set_permissions(&at, Permissions::from_mode(0o644)).unwrap();
     assert!(place.recover().is_finished, "all is as it was to be");
     fs::set_permissions(&at, Permissions::from_mode(0o644)).unwrap();
@@ -235,7 +235,7 @@ fn what_cannot_be_put_back_keeps_the_change_open() {
     let place = Place::new(START);
     let journal = place.plan(CHANGES);
     place.with(|swap| {
-        swap.write_journal(&journal).unwrap();
+        write_json(&swap.folder.join(JOURNAL), &journal).unwrap();
         swap.steps(&journal, &mut BTreeSet::new()).unwrap();
     });
     put(&place.root(), "made/deep/er", "edited by the person");

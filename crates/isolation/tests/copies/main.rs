@@ -8,5 +8,6 @@ mod branches;
 mod making;
 mod nested;
 mod patches;
+mod random;
 mod recovery;
 mod world;

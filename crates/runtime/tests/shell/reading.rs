@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use crew_base::id::EntryId;
 use crew_base::json::Raw;
-use crew_engine::api::{BranchWish, Command, MoveEnd, Refusal, SessionUpdate};
-use crew_runtime::{Answer, Query, QueryError, State};
+use crew_engine::api::{BranchWish, Command, MoveEnd, Refusal, SessionUpdate, Update};
+use crew_runtime::{Answer, Notice, Query, QueryError, State};
 
 use crate::models::{Fake, last_of, text};
 use crate::world::{Running, World};
@@ -70,9 +70,10 @@ async fn the_loop_goes_on_while_a_file_is_read() {
     let path = state(&running).await.file.unwrap();
     let blocked = Blocked::new(path);
     let handle = running.handle.clone();
-    let asking = tokio::spawn(async move {
-        handle.ask(&Running::owner(), Query::Entries { since: None }).await
-    });
+    let asking =
+        tokio::spawn(
+            async move { handle.ask(&Running::owner(), Query::Entries { since: None }).await },
+        );
     // A whole run takes place meanwhile.
     running.prompt("two").await;
     running.until_rest().await;
@@ -147,18 +148,15 @@ async fn go(
     let command = Command::Navigate { session, to, summary, label: None };
     let sent = running.handle.send(command);
     let end = running
-        .until_update(|update| match update {
-            SessionUpdate::MoveEnd(end) => Some(end.clone()),
-            _ => None,
+        .until_update(|update| {
+            let SessionUpdate::MoveEnd(end) = update else { return None };
+            Some(end.clone())
         })
         .await;
     let answer = running
-        .until(|notice| match notice {
-            crew_runtime::Notice::Update(crew_engine::api::Update::Answered {
-                command,
-                result,
-            }) if *command == sent => Some(result.clone()),
-            _ => None,
+        .until(|notice| {
+            let Notice::Update(Update::Answered { command, result }) = notice else { return None };
+            (*command == sent).then(|| result.clone())
         })
         .await;
     (answer, end)

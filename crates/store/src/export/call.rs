@@ -141,7 +141,7 @@ impl Transcript<'_> {
         if let Some(shown) = diff_of(result) {
             diff(html, &shown)?;
         } else if let Some(records) = task::records(result) {
-            task::children(html, &records)?;
+            task::children(html, &records, self.children)?;
         } else if let Some(shown) = confirmation(result) {
             html.put("<p class=\"note\">")?;
             html.inline(&shown)?;

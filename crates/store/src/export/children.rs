@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crew_base::time::Time;
+use crew_task::artifact::folder_of;
 
 use super::survey::{Spawn, Sum, Survey};
 use super::view::Scanned;
@@ -22,6 +23,7 @@ pub(super) struct Children {
     pub(super) list: Vec<Child>,
     by_call: HashMap<(usize, String), usize>,
     by_subagent: HashMap<String, usize>,
+    by_task: HashMap<String, usize>,
 }
 
 /// One child.
@@ -40,7 +42,8 @@ pub(super) struct Child {
 
 impl Children {
     /// Looks for the children of a session, in `crew/` beside its file
-    /// (`host.md` 12.4). Files that cannot be read are no children.
+    /// (`host.md` 12.4) and in its own folder, where those of `task` calls are
+    /// (`task.md` OBS-4). Files that cannot be read are no children.
     pub(super) fn find(file: Option<&Path>, owner: &Survey) -> Result<Children> {
         let mut children = Children::default();
         let Some(file) = file else { return Ok(children) };
@@ -49,7 +52,10 @@ impl Children {
         found.sort_by(|(a, _), (b, _)| (a.created, &a.path).cmp(&(b.created, &b.path)));
         let mut taken = vec![false; owner.spawns.len()];
         for (number, (mut child, facts)) in found.into_iter().enumerate() {
-            if let Some(at) = spawn_of(&child, &facts, &owner.spawns, &taken) {
+            if let Some(id) = task_id(&child.path, file) {
+                child.brief.clone_from(&id);
+                children.by_task.insert(id, number);
+            } else if let Some(at) = spawn_of(&child, &facts, &owner.spawns, &taken) {
                 taken[at] = true;
                 let spawn = &owner.spawns[at];
                 children.by_call.insert((spawn.place, spawn.call.clone()), number);
@@ -70,6 +76,11 @@ impl Children {
         self.by_call.get(&(place, call.to_owned())).copied()
     }
 
+    /// The child of a `task` call.
+    pub(super) fn of_task(&self, id: &str) -> Option<usize> {
+        self.by_task.get(id).copied()
+    }
+
     /// The child that runs a subagent.
     pub(super) fn of_subagent(&self, id: &str) -> Option<usize> {
         self.by_subagent.get(id).copied()
@@ -86,9 +97,10 @@ fn files(owner: &Path) -> Vec<PathBuf> {
     let resolved = paths::resolved(owner);
     let is_owner =
         |parent: &str| Path::new(parent) == owner || paths::resolved(Path::new(parent)) == resolved;
-    let folder = paths::child_folder(Some(owner), Path::new(""));
-    let items = fs::read_dir(folder).into_iter().flatten().filter_map(|item| item.ok());
+    let folders = [paths::child_folder(Some(owner), Path::new("")), own_folder(owner)];
+    let items = folders.into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
     items
+        .filter_map(|item| item.ok())
         .map(|item| item.path())
         .filter(|path| path.extension().is_some_and(|ext| ext == "jsonl"))
         .filter(|path| fs::metadata(path).is_ok_and(|file| file.is_file()))
@@ -97,6 +109,17 @@ fn files(owner: &Path) -> Vec<PathBuf> {
             header.and_then(|header| header.parent_session).is_some_and(|parent| is_owner(&parent))
         })
         .collect()
+}
+
+fn own_folder(owner: &Path) -> PathBuf {
+    PathBuf::from(folder_of(&owner.to_string_lossy()))
+}
+
+/// The id of a child of `task`: its file's name in its owner's own folder.
+fn task_id(path: &Path, owner: &Path) -> Option<String> {
+    let is_inside = path.parent() == Some(own_folder(owner).as_path());
+    let stem = path.file_stem().filter(|_| is_inside)?;
+    Some(stem.to_string_lossy().into_owned())
 }
 
 fn child(path: &Path) -> Result<(Child, Facts)> {

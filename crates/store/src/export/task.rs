@@ -6,6 +6,8 @@ use crew_base::message::ToolResultMessage;
 use serde_json::Value;
 
 use super::Done;
+use super::call::child_link;
+use super::children::Children;
 use super::markup::{Html, Style, count, duration};
 use super::survey::text;
 
@@ -22,13 +24,14 @@ pub(super) fn records(result: &ToolResultMessage) -> Option<Vec<Value>> {
 }
 
 /// Writes the children of a call.
-pub(super) fn children(html: &mut Html<'_>, records: &[Value]) -> Done {
-    records.iter().try_for_each(|record| child(html, record))
+pub(super) fn children(html: &mut Html<'_>, records: &[Value], known: &Children) -> Done {
+    records.iter().try_for_each(|record| child(html, record, known))
 }
 
-fn child(html: &mut Html<'_>, record: &Value) -> Done {
+fn child(html: &mut Html<'_>, record: &Value, known: &Children) -> Done {
+    let id = text(record, "id").unwrap_or_default();
     html.put("<h4>")?;
-    html.inline(text(record, "id").unwrap_or_default())?;
+    html.inline(id)?;
     html.between(" · ", text(record, "agent").unwrap_or_default(), "")?;
     let (word, is_well) = status(record);
     let mark = if is_well { " · <span>" } else { " · <span class=\"wrong\">" };
@@ -37,10 +40,10 @@ fn child(html: &mut Html<'_>, record: &Value) -> Done {
     if let Some(reason) = reason(record) {
         html.block(Style::Code, reason)?;
     }
-    match text(record, "output").filter(|output| !output.trim().is_empty()) {
-        Some(output) => html.foldable("Output", Style::Code, output),
-        None => Ok(()),
+    if let Some(output) = text(record, "output").filter(|output| !output.trim().is_empty()) {
+        html.foldable("Output", Style::Code, output)?;
     }
+    child_link(html, known, known.of_task(id))
 }
 
 /// The status as the envelope words it (DELIV-2, OP-15), and whether it is good.

@@ -129,11 +129,8 @@ fn encoded(picture: &DynamicImage, stop: &dyn Fn() -> bool) -> Option<(Vec<u8>, 
 
 fn png(picture: &DynamicImage) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let encoder = PngEncoder::new_with_quality(
-        &mut bytes,
-        CompressionType::Default,
-        FilterType::Adaptive,
-    );
+    let encoder =
+        PngEncoder::new_with_quality(&mut bytes, CompressionType::Default, FilterType::Adaptive);
     // Eight bits for each colour are enough to look at.
     let write = if picture.color().has_alpha() {
         let pixels = picture.to_rgba8();
@@ -171,8 +168,7 @@ fn on_white(picture: &DynamicImage) -> image::RgbImage {
 }
 
 fn note(mime: &str, sent: &str, from: (u32, u32), to: (u32, u32)) -> String {
-    let converted =
-        if mime == sent { String::new() } else { format!("Converted to {sent}.") };
+    let converted = if mime == sent { String::new() } else { format!("Converted to {sent}.") };
     if from == to {
         return if converted.is_empty() { "Turned upright.".to_owned() } else { converted };
     }
@@ -206,10 +202,9 @@ mod tests {
     }
 
     fn changed(mime: &str, bytes: &[u8]) -> (Vec<u8>, &'static str, String) {
-        match fit(mime, bytes, &|| false) {
-            Fitted::Changed { bytes, mime, note } => (bytes, mime, note),
-            other => panic!("{other:?}"),
-        }
+        let fitted = fit(mime, bytes, &|| false);
+        let Fitted::Changed { bytes, mime, note } = fitted else { panic!("{fitted:?}") };
+        (bytes, mime, note)
     }
 
     #[test]

@@ -146,7 +146,8 @@ fn status_text(view: &View) -> Option<(String, Style)> {
         if tools == 1 { "runs a tool".to_owned() } else { format!("runs {tools} tools") }
     } else {
         match view.live.doing() {
-            Doing::Waiting => "waits for the model",
+            // A wait says for what and how long (TERM-7).
+            Doing::Waiting => view.facts.waits.as_deref().unwrap_or("waits for the model"),
             Doing::Thinking => "thinking",
             Doing::Answering => "answering",
             Doing::Calling => "calling a tool",

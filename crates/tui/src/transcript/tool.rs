@@ -315,6 +315,18 @@ mod tests {
         assert_eq!(rows, ["  edit  a", "    no such file"]);
     }
 
+    // TERM-45, TERM-49: a child's transcript holds what it handed in.
+    #[test]
+    fn a_report_is_shown_in_its_own_transcript() {
+        let arguments =
+            r#"{"outcome":"needs_input","needs":"Tabs?","report":"Ready.\n\n- a\n- b"}"#;
+        check("crew_report", arguments, "{}", &["  crew_report  needs_input", "    Tabs?"]);
+        let all = shown(&tool("crew_report", arguments, ended("{}")), 80, true);
+        let expected = ["  crew_report  needs_input", "    Needs", "    Tabs?", "    Ready."];
+        assert_eq!(all[..4], expected);
+        assert!(all.iter().any(|row| row == "    • b"), "{all:?}");
+    }
+
     // TOOL-42 to TOOL-45: no JSON is ever shown.
     #[test]
     fn crew_tools_are_drawn_from_details() {

@@ -52,7 +52,7 @@ mod tests {
         };
         let moved = |leaf: Option<&str>, draft: Option<&str>| {
             let (leaf, draft) = (leaf.map(Into::into), draft.map(str::to_owned));
-            MoveEnd::Moved(Moved { leaf, draft, summary: None })
+            MoveEnd::Moved(Box::new(Moved { leaf, draft, summary: None }))
         };
         check(moved(Some("a"), None), r#"{"leafId":"a","cancelled":false}"#);
         check(moved(None, Some("t")), r#"{"leafId":null,"text":"t","cancelled":false}"#);

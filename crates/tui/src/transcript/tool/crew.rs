@@ -1,4 +1,5 @@
-//! Results of the owner tools, from details only (`crew.md` TOOL-43 to TOOL-45).
+//! Results of the owner tools, from details only (`crew.md` TOOL-43 to TOOL-45),
+//! and reports in the transcripts of children.
 
 use serde_json::Value;
 
@@ -8,8 +9,14 @@ use crate::markdown::Line;
 use crate::theme::{ERROR, MUTED, TEXT};
 use crate::transcript::Look;
 
+/// The tool with which a child reports.
+const REPORT: &str = "crew_report";
+
 /// The lines below a call of an owner tool; `None` for any other tool.
 pub(super) fn lines(tool: &Tool, end: &End, look: &Look) -> Option<Vec<Line>> {
+    if tool.name == REPORT && !end.is_error {
+        return Some(report(&tool.arguments.value(), look));
+    }
     if !crew_engine::api::is_owner_tool(&tool.name) {
         return None;
     }
@@ -71,6 +78,22 @@ fn task(arguments: &Value, look: &Look) -> Vec<Line> {
 fn message(arguments: &Value, look: &Look) -> Vec<Line> {
     let Some(text) = arguments.get("message").and_then(Value::as_str) else { return Vec::new() };
     if look.expanded { markdown(text, look) } else { preview(text, look) }
+}
+
+/// What a child handed in, in its own transcript: what it needs and its report.
+fn report(arguments: &Value, look: &Look) -> Vec<Line> {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (needs, report) = (text("needs"), text("report"));
+    if !look.expanded {
+        return preview(if needs.is_empty() { report } else { needs }, look);
+    }
+    let mut lines = Vec::new();
+    if !needs.is_empty() {
+        lines.push(Line::prose(output_row("Needs", TEXT.bold())));
+        lines.extend(markdown(needs, look));
+    }
+    lines.extend(markdown(report, look));
+    lines
 }
 
 fn preview(text: &str, look: &Look) -> Vec<Line> {

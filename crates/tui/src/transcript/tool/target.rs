@@ -52,6 +52,7 @@ pub(super) fn target(name: &str, arguments: &Value) -> String {
         }
         "ls" => text(arguments, &["path"]).unwrap_or(".").to_owned(),
         "crew_list" | "crew_status" => String::new(),
+        "crew_report" => text(arguments, &["outcome"]).unwrap_or("...").to_owned(),
         "task" => super::task::target(arguments),
         "crew_spawn" => {
             let role = text(arguments, &["subagent"]).unwrap_or("...");

@@ -478,3 +478,14 @@ fn queued_messages_are_shown_with_their_kind() {
     world.facts(|facts| facts.results_waiting = 2);
     assert!(world.row_with("2 results wait for the next request").is_some());
 }
+
+// TERM-7, P-13: a request that is held back says for what and how long.
+#[test]
+fn a_held_back_request_says_how_long() {
+    let mut world = World::new(100, 30);
+    world.session(SessionUpdate::AgentStart);
+    assert!(world.row_with("waits for the model · 0s").is_some(), "{:?}", world.rows());
+    let wait = "waits for the model (rate limit, 4s)";
+    world.facts(|facts| facts.waits = Some(wait.to_owned()));
+    assert!(world.row_with(&format!("{wait} · 0s · Esc stops it")).is_some(), "{:?}", world.rows());
+}

@@ -60,10 +60,9 @@ fn s10_the_tree() {
 }
 
 fn navigated(world: &mut World) -> Option<(String, Option<BranchWish>)> {
-    match world.sent.pop()? {
-        Command::Navigate { to, summary, label: None, .. } => Some((to.to_string(), summary)),
-        other => panic!("{other:?}"),
-    }
+    let sent = world.sent.pop()?;
+    let Command::Navigate { to, summary, label: None, .. } = sent else { panic!("{sent:?}") };
+    Some((to.to_string(), summary))
 }
 
 #[test]
@@ -207,7 +206,7 @@ fn a_move_shows_the_branch_and_gives_the_message_back() {
     world.printed.clear();
     world.type_text("typed");
     let moved = Moved { leaf: Some("a".into()), draft: Some("again".to_owned()), summary: None };
-    world.session(SessionUpdate::MoveEnd(MoveEnd::Moved(moved)));
+    world.session(SessionUpdate::MoveEnd(MoveEnd::Moved(Box::new(moved))));
     let asked = world.requests();
     assert!(asked.iter().any(|r| matches!(r, Request::Branch(Some(leaf)) if leaf.as_str() == "a")));
     world.reply(Reply::Branch(vec![entry("a", "an old question")]));
@@ -230,10 +229,11 @@ fn while_a_branch_is_summarised_texts_wait_and_esc_cancels() {
     world.keys("Esc");
     assert!(matches!(world.sent.pop(), Some(Command::Abort(_))));
     world.session(SessionUpdate::MoveEnd(MoveEnd::Cancelled));
-    let sent = world.requests().into_iter().any(|request| match request {
-        Request::Send(command) => matches!(*command, Command::PromptOrSteer(..)),
-        _ => false,
-    });
+    let sends = |request: &Request| {
+        let Request::Send(command) = request else { return false };
+        matches!(**command, Command::PromptOrSteer(..))
+    };
+    let sent = world.requests().iter().any(sends);
     assert!(sent);
     assert!(world.row_with("summarising").is_none());
 }
