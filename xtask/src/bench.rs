@@ -10,6 +10,7 @@ mod process;
 mod provider;
 mod rows;
 mod session;
+mod tasks;
 mod terminal;
 mod world;
 

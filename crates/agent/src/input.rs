@@ -86,6 +86,14 @@ pub enum Input {
         /// Why, for people.
         error: String,
     },
+    /// The same for an entry that its run can do without (`task.md` EXEC-15):
+    /// if nothing followed it, the request behind it is made again without it.
+    AppendLost {
+        /// The entry.
+        entry: EntryId,
+        /// Why, for people.
+        error: String,
+    },
     /// Stops what runs (`host.md` 3.5).
     Abort,
     /// The deadline has passed.

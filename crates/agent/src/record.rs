@@ -119,6 +119,12 @@ impl Record {
         })
     }
 
+    /// The message of the leaf, if that has one.
+    pub fn newest(&self) -> Option<(&EntryId, &Message)> {
+        let item = self.items.last().filter(|item| Some(&item.entry) == self.leaf.as_ref())?;
+        Some((&item.entry, &item.message))
+    }
+
     pub(crate) fn wire(&self) -> Vec<SharedMessage> {
         self.items.iter().map(|item| Arc::clone(&item.wire)).collect()
     }

@@ -287,6 +287,7 @@ impl Agent {
             Input::ToolProgress { run, progress } => self.tool_progress(&mut step, run, progress),
             Input::ToolEnded { run, outcome } => self.tool_ended(&mut step, run, outcome),
             Input::AppendFailed { entry, error } => self.append_failed(&mut step, &entry, error),
+            Input::AppendLost { entry, error } => self.append_lost(&mut step, &entry, error),
             Input::Compact { instructions } => self.compact(&mut step, instructions),
             Input::Navigate { to, summary, label } => self.navigate(&mut step, to, summary, label),
             Input::BranchRead { run, result } => self.branch_read(&mut step, run, result),
@@ -435,7 +436,7 @@ impl Agent {
         step.update(Update::EntryAppended(entry));
     }
 
-    fn request(&mut self, step: &mut Step<'_>, after_results: bool) {
+    pub(super) fn request(&mut self, step: &mut Step<'_>, after_results: bool) {
         let Some(model) = self.model.clone() else {
             self.fail(step, "no model is selected".to_owned());
             return;

@@ -111,6 +111,10 @@ pub const TASK_NAME_CHARS_MAX: usize = 48;
 pub const APPROVAL_CHARS_MAX: usize = 2_000;
 /// Items of a batch when the setting is not there (`task.md` OP-9).
 pub const TASK_BATCH_ITEMS: usize = 16;
+/// Bytes of a diff from which a commit message is made (`task.md` ISO-9).
+pub const DIFF_BYTES_MAX: usize = 48 * 1024;
+/// Characters of a commit message that a model wrote (`task.md` ISO-9).
+pub const COMMIT_LINE_CHARS_MAX: usize = 120;
 /// Undo steps of the editor.
 pub const UNDO_STEPS_MAX: usize = 500;
 /// Bytes of one command line of an RPC client.

@@ -1,5 +1,7 @@
 //! The blocking `task` tool through the real binary (`task.md` 5 to 9).
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod common;
 
 use std::fs;
@@ -481,4 +483,34 @@ fn the_next_model_of_the_list_takes_over_from_one_that_fails() {
     let models: Vec<_> =
         outcome.requests.iter().map(|request| request.body["model"].clone()).collect();
     assert_eq!(models, ["m1", "m2"]);
+}
+
+#[test]
+fn the_message_of_a_commit_is_written_by_the_model_where_that_is_wanted() {
+    // ISO-9, `task.isolation.commits`
+    let world = World::new(|request| {
+        if request.tools().is_empty() {
+            assert!(request.all_text().contains("+by the child"), "{}", request.all_text());
+            Reply::text("Say who wrote the line")
+        } else if request.is_task_child() {
+            match request.answers() {
+                0 => Reply::call("bash", json!({"command": "echo by the child > a.txt"})),
+                _ => done(&json!({"x": 1})),
+            }
+        } else if request.has_results() {
+            Reply::text("seen")
+        } else {
+            let item = json!({"name": "kid", "task": "change it", "isolated": true});
+            Reply::call("task", json!({"context": "c", "tasks": [item]}))
+        }
+    });
+    let isolation = json!({"enabled": true, "merge": "branch", "commits": "ai"});
+    world.settings(&json!({"crew": {"task": {"isolation": isolation}}}));
+    git(&world, &["init", "-q", "-b", "main"]);
+    world.project_file("a.txt", "base\n");
+    git(&world, &["add", "a.txt"]);
+    git(&world, &["commit", "-qm", "base"]);
+    world.print(&["go"]).is(0, "seen\n");
+    assert_eq!(git(&world, &["log", "--format=%s"]), "Say who wrote the line\nbase\n");
+    assert_eq!(outcome(&world).status(), "completed");
 }

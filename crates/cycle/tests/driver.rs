@@ -115,7 +115,23 @@ fn a_prompt_dropped_four_times_fails_by_its_label() {
         let text = format!("{label} never reached the model (4 attempts)");
         assert_eq!(child.ended(), &Outcome::Failed(text));
     }
+    /// Each prompt has its own count, and a reminder is counted once.
+    fn own_count<C: Contract>(mut child: Child<C>, accept: fn(&mut Child<C>)) {
+        for _ in 0..3 {
+            child.drop_prompt(true);
+            child.wait(1000);
+        }
+        child.say();
+        for _ in 0..3 {
+            child.drop_prompt(true);
+            child.wait(1000);
+        }
+        accept(&mut child);
+        assert_eq!(child.ended(), &Outcome::Accepted);
+        assert!(!child.seen.iter().any(|entry| entry.starts_with("reminder 2")));
+    }
     both!(Limits::default(), test);
+    both!(Limits::default(), own_count);
 }
 
 #[test]
@@ -171,17 +187,18 @@ fn recovery_tries_three_times_and_ignores_the_other_turn() {
         accept(&mut child);
         assert_eq!(child.ended(), &Outcome::Accepted);
     }
+    fn third<C: Contract>(mut child: Child<C>, _: fn(&mut Child<C>)) {
+        for _ in 0..2 {
+            child.driver.busy("already running".to_owned());
+            child.driver.recovered();
+        }
+        child.driver.busy("already running".to_owned());
+        child.take();
+        assert_eq!(child.ended(), &Outcome::Failed("already running".to_owned()));
+    }
     let limits = || Limits { recovers_busy: true, ..Limits::default() };
     both!(limits(), test);
-
-    let mut third = task(limits());
-    for _ in 0..2 {
-        third.driver.busy("already running".to_owned());
-        third.driver.recovered();
-    }
-    third.driver.busy("already running".to_owned());
-    third.take();
-    assert_eq!(third.ended(), &Outcome::Failed("already running".to_owned()));
+    both!(limits(), third);
 }
 
 // EXEC-19, EXEC-20.
@@ -210,16 +227,17 @@ fn an_abort_during_a_wait_ends_at_once() {
     both!(Limits::default(), test);
 }
 
+// EXEC-19.
 #[test]
 fn later_kinds_replace_only_what_the_order_says() {
-    let check = |first: AbortKind, second: AbortKind, wins: AbortKind| {
-        let mut child = task(Limits::default());
-        child.abort(first, "1");
-        child.abort(second, "2");
-        child.settle(RunEnd::Aborted);
-        let reason = if wins == first { "1" } else { "2" };
-        assert_eq!(child.ended(), &aborted(wins, reason), "{first:?} then {second:?}");
-    };
+    fn check(first: AbortKind, second: AbortKind, wins: AbortKind) {
+        let test = |end: &Outcome| {
+            let reason = if wins == first { "1" } else { "2" };
+            assert_eq!(end, &aborted(wins, reason), "{first:?} then {second:?}");
+        };
+        test(&two_aborts(child(Reports::default(), Limits::default()), first, second));
+        test(&two_aborts(task(Limits::default()), first, second));
+    }
     use AbortKind::{Budget, Caller, Shutdown, Terminate, Timeout};
     check(Budget, Shutdown, Shutdown);
     check(Budget, Caller, Caller);
@@ -230,6 +248,13 @@ fn later_kinds_replace_only_what_the_order_says() {
     check(Shutdown, Caller, Shutdown);
     check(Timeout, Caller, Timeout);
     check(Caller, Timeout, Caller);
+}
+
+fn two_aborts<C: Contract>(mut child: Child<C>, first: AbortKind, second: AbortKind) -> Outcome {
+    child.abort(first, "1");
+    child.abort(second, "2");
+    child.settle(RunEnd::Aborted);
+    child.ended().clone()
 }
 
 // EXEC-24, EXEC-28.
@@ -245,11 +270,15 @@ fn a_child_stopped_elsewhere_is_aborted_with_the_text_of_its_message() {
 
 #[test]
 fn an_abort_before_the_session_exists_ends_at_once() {
-    let mut driver = Driver::new(Time(0), Yields::new(OutputSchema::none()), Limits::default());
-    driver.abort(AbortKind::Caller, "early".to_owned());
-    assert_eq!(driver.take_acts(), [Act::Ended(aborted(AbortKind::Caller, "early"))]);
-    driver.begin("late".to_owned());
-    assert_eq!(driver.take_acts(), []);
+    fn test<C: Contract>(contract: C) {
+        let mut driver = Driver::new(Time(0), contract, Limits::default());
+        driver.abort(AbortKind::Caller, "early".to_owned());
+        assert_eq!(driver.take_acts(), [Act::Ended(aborted(AbortKind::Caller, "early"))]);
+        driver.begin("late".to_owned());
+        assert_eq!(driver.take_acts(), []);
+    }
+    test(Reports::default());
+    test(Yields::new(OutputSchema::none()));
 }
 
 /// A call of `yield` with the id `y`.
@@ -356,16 +385,48 @@ fn a_section_is_final_on_the_last_reminder_only() {
     assert!(!second.driver.is_latched());
 }
 
-// EXEC-12.
+// EXEC-12: spent under `yield`; the one follow-up of the crew is the last word.
 #[test]
-fn a_reminder_that_fails_in_the_host_is_spent() {
-    let mut child = task(Limits::default());
-    child.say();
-    child.settle(RunEnd::Failed("disk full".to_owned()));
-    assert_eq!(child.seen, ["first", "reminder 1", "reminder 2"]);
-    let mut first = task(Limits::default());
-    first.settle(RunEnd::Failed("disk full".to_owned()));
-    assert_eq!(first.ended(), &Outcome::Failed("disk full".to_owned()));
+fn a_reminder_that_fails_in_the_host_is_spent_where_the_contract_says_so() {
+    fn test<C: Contract>(mut child: Child<C>, _: fn(&mut Child<C>)) {
+        child.say();
+        assert_eq!(child.seen, ["first", "reminder 1"]);
+        child.settle(RunEnd::Failed("disk full".to_owned()));
+        if C::TERMS.spends_failed_reminders {
+            assert_eq!(child.seen, ["first", "reminder 1", "reminder 2"]);
+            assert!(child.outcome.is_none());
+        } else {
+            assert_eq!(child.ended(), &Outcome::Failed("disk full".to_owned()));
+        }
+    }
+    fn first<C: Contract>(mut child: Child<C>, _: fn(&mut Child<C>)) {
+        child.settle(RunEnd::Failed("disk full".to_owned()));
+        assert_eq!(child.ended(), &Outcome::Failed("disk full".to_owned()));
+    }
+    both!(Limits::default(), test);
+    both!(Limits::default(), first);
+}
+
+// EXEC-20: an abort while a reminder or its wait is under way ends the ladder.
+#[test]
+fn an_abort_on_a_reminder_sends_no_further_one() {
+    fn test<C: Contract>(mut child: Child<C>, _: fn(&mut Child<C>)) {
+        child.say();
+        child.abort(AbortKind::Caller, "enough");
+        child.settle(RunEnd::Aborted);
+        assert_eq!(child.ended(), &aborted(AbortKind::Caller, "enough"));
+        assert_eq!(child.seen, ["first", "reminder 1", "stop"]);
+    }
+    fn between<C: Contract>(mut child: Child<C>, _: fn(&mut Child<C>)) {
+        child.say();
+        child.drop_prompt(true);
+        child.abort(AbortKind::Timeout, "too long");
+        assert_eq!(child.ended(), &aborted(AbortKind::Timeout, "too long"));
+        child.wait(10_000);
+        assert_eq!(child.seen, ["first", "reminder 1"]);
+    }
+    both!(Limits::default(), test);
+    both!(Limits::default(), between);
 }
 
 // EXEC-26; task.md 12 row 39. Calls that no tool ever saw count too.

@@ -130,6 +130,13 @@ pub enum Event {
         /// Path of the text file, or why it was not written.
         path: Result<String, String>,
     },
+    /// What is to be committed for a `task` child was read.
+    TaskDescribed {
+        /// The child.
+        session: SessionId,
+        /// A diff of at most `DIFF_BYTES_MAX` bytes; `None` if there is nothing.
+        diff: Result<Option<String>, String>,
+    },
     /// The changes of a `task` child were brought back, or kept.
     TaskIntegrated {
         /// The child.

@@ -18,6 +18,7 @@ mod route;
 mod steer;
 mod step;
 mod tasks;
+mod wording;
 mod work;
 
 pub use effect::{Effect, OpenPlan, Source};

@@ -16,6 +16,7 @@ use crate::api::{Command, CommandId, Refusal, Update};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::pacing::Pacing;
+use crate::wording::Wording;
 
 /// What the host's settings say to the engine.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Engine {
     pub(crate) crew: Crew,
     pub(crate) tasks: Tasks,
     pub(crate) pacing: Pacing,
+    /// Requests for commit messages, by stream.
+    pub(crate) wordings: BTreeMap<RunId, Wording>,
     pub(crate) attached: Option<SessionId>,
     pub(crate) timers: BTreeSet<(Time, SessionId)>,
     pub(crate) discoveries: BTreeMap<RunId, Discovering>,
@@ -118,6 +121,7 @@ impl Engine {
             crew: Crew::default(),
             tasks: Tasks::default(),
             pacing: Pacing::default(),
+            wordings: BTreeMap::new(),
             attached: None,
             timers: BTreeSet::new(),
             discoveries: BTreeMap::new(),
@@ -162,7 +166,9 @@ impl Engine {
             Event::SessionOpened { session, result } => self.session_opened(&session, result),
             Event::Model { session, run, events } => {
                 self.pace(run, &events);
-                self.feed(&session, Input::Model { run, events });
+                if !self.wording_events(run, &events) {
+                    self.feed(&session, Input::Model { run, events });
+                }
             }
             Event::ToolProgress { session, run, progress } => {
                 self.feed(&session, Input::ToolProgress { run, progress });
@@ -193,6 +199,9 @@ impl Engine {
             }
             Event::ArtifactWritten { session, path } => {
                 self.tasks.written(self.now, &mut self.ids, &session, path);
+            }
+            Event::TaskDescribed { session, diff } => {
+                self.tasks.described(self.now, &session, diff);
             }
             Event::TaskIntegrated { session, result } => {
                 self.tasks.integrated(self.now, &mut self.ids, &session, result);
@@ -404,6 +413,10 @@ impl Engine {
         };
         let tell = self.attached.as_ref() == Some(id)
             && self.sessions.get(id).is_some_and(|session| is_told(session));
+        if self.is_lost_notice(id, &entry) {
+            self.feed(id, Input::AppendLost { entry, error });
+            return;
+        }
         self.feed(id, Input::AppendFailed { entry, error: error.clone() });
         if tell {
             self.out.push(Effect::Update(Update::RunFailed { session: id.clone(), error }));

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use crew_agent::{Effect as AgentEffect, Input, Update as SessionUpdate};
 use crew_base::entry::EntryBody;
-use crew_base::id::{RunId, SessionId};
+use crew_base::id::{EntryId, RunId, SessionId};
 use crew_base::json::Raw;
-use crew_base::message::ToolCall;
+use crew_base::message::{Message, ToolCall};
 use crew_cycle::barrier::WAIT_TOOL;
+use crew_cycle::budget::NOTICE_TYPE;
 use crew_cycle::yielded::YIELD_TOOL;
 use crew_task::approval::Approval;
 use crew_task::child::{Made, RECORD_TYPE};
@@ -157,6 +158,11 @@ impl Engine {
             TaskEffect::WriteArtifact { session, write } => {
                 TaskWork::WriteArtifact { session, write }
             }
+            TaskEffect::Describe { session, handle } => TaskWork::Describe { session, handle },
+            TaskEffect::Word { session, parent, messages } => {
+                return self.start_wording(session, parent, messages);
+            }
+            TaskEffect::StopWording { session } => return self.stop_wording(&session),
             TaskEffect::Integrate { session, capture } => TaskWork::Integrate { session, capture },
             TaskEffect::Discard { handle } => TaskWork::Discard { handle },
             TaskEffect::EndLease { folder } => TaskWork::EndLease { folder },
@@ -187,12 +193,7 @@ impl Engine {
         self.out.push(Effect::Task(work));
     }
 
-    fn prompt_child(
-        &mut self,
-        id: &SessionId,
-        messages: Vec<crew_base::message::Message>,
-        forced_tool: Option<&str>,
-    ) {
+    fn prompt_child(&mut self, id: &SessionId, messages: Vec<Message>, forced_tool: Option<&str>) {
         let Some(session) = self.sessions.get_mut(id).filter(|session| session.is_open()) else {
             return;
         };
@@ -244,6 +245,18 @@ impl Engine {
             debug_assert!(stopped.is_empty(), "an abort at a boundary says nothing");
         }
         Input::Proceed(boundary.messages)
+    }
+
+    /// Whether an entry is a budget notice that nothing follows: a child goes on
+    /// without it (EXEC-15, EXEC-27).
+    pub(crate) fn is_lost_notice(&self, id: &SessionId, entry: &EntryId) -> bool {
+        let session = self.sessions.get(id).filter(|session| session.role == Role::Task);
+        session.and_then(|session| session.agent.record().newest()).is_some_and(
+            |(newest, message)| match message {
+                Message::Custom(custom) => newest == entry && custom.custom_type == NOTICE_TYPE,
+                _ => false,
+            },
+        )
     }
 
     /// Tells `task` what one of its children does. None of it is for faces

@@ -57,6 +57,14 @@ pub enum TaskWork {
         /// Names and contents.
         write: artifact::Write,
     },
+    /// Read from a copy what is to be committed for its child; ends in
+    /// [`crate::Event::TaskDescribed`].
+    Describe {
+        /// The child.
+        session: SessionId,
+        /// Names the copy.
+        handle: u64,
+    },
     /// Capture a copy and bring its changes back; ends in
     /// [`crate::Event::TaskIntegrated`].
     Integrate {

@@ -20,6 +20,7 @@ fn every_interleaving_keeps_the_invariants() {
     // That it did what it is for: work, faults and ends in the middle.
     assert!(total.spawned > 4 * SEEDS && total.delivered > 4 * SEEDS, "{total}");
     assert!(total.faults > SEEDS && total.quits > SEEDS / 2, "{total}");
+    assert!(total.moves > SEEDS, "{total}");
     assert!(total.task_children > 2 * SEEDS && total.task_results > 2 * SEEDS, "{total}");
 }
 

@@ -7,6 +7,8 @@ mod callers;
 mod driving;
 #[path = "tasks/endings.rs"]
 mod endings;
+#[path = "tasks/wording.rs"]
+mod wording;
 
 use crew_base::entry::EntryBody;
 use crew_base::id::SessionId;

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use crate::bytes::shown_path;
 use crate::commits::{self, Words};
 use crate::detached;
-use crate::error::{Result, io_error};
+use crate::error::Result;
 use crate::patch::{Outcome, Target};
 use crate::snapshot::View;
 use crate::source::Source;
 use crate::swap::head::{self, HeadMove};
-use crate::swap::{Shape, Swap, shape};
+use crate::swap::{Shape, Swap};
 use crate::trees::{Entry, Trees};
 
 /// Names in one reason.
@@ -236,23 +236,14 @@ impl Advance<'_> {
             let why = format!("they meet changes in {} that are not committed", named(&open));
             return Ok(Err(Outcome::Refused(why)));
         }
-        self.write_new(&wanted)?;
+        let coming = wanted.iter().map(|(path, entry)| (path.clone(), entry.clone()));
+        self.trees.check_out(&self.source.root, coming, &self.folder.join("new"))?;
         self.write_index(&sides, &wanted, warnings)?;
         let swap = self.swap();
         let mut steps = Vec::new();
         for (path, old) in sides.paths.iter().zip(&sides.olds) {
-            let came = swap.new_content(path);
-            let new = match shape(&came).map_err(io_error("read", &came))? {
-                Shape::File(_) => {
-                    let mode = |side: Option<&Entry>| side.map(|entry| entry.mode.clone());
-                    let before = mode(sides.work.get(path));
-                    let after = mode(wanted.get(path).and_then(Option::as_ref));
-                    Shape::File(self.target.mode(old, (before.as_deref(), after.as_deref()), path))
-                }
-                // A folder is there for what is to stand in it.
-                Shape::Other => Shape::Absent,
-                other @ (Shape::Absent | Shape::Link(_)) => other,
-            };
+            let (before, after) = (sides.work.get(path), wanted.get(path).and_then(Option::as_ref));
+            let new = self.target.coming(&swap, path, old, before, after)?;
             steps.push((path.clone(), old.clone(), new));
         }
         Ok(Ok(steps))
@@ -310,32 +301,17 @@ impl Advance<'_> {
         let (head, new) = (sides.head.get(path), sides.new.get(path));
         let (baseline, copy) = (sides.baseline.get(path), sides.copy.get(path));
         let work = sides.work.get(path);
-        Ok(if work == head {
+        // Where the commits say nothing the child undid work of the person, or
+        // the person did the same.
+        Ok(if head != new && work == head {
             Some(new.cloned())
-        } else if work == new || work == copy || baseline == copy {
+        } else if head != new && work == new || work == copy || baseline == copy {
             Some(work.cloned())
         } else if work == baseline {
             Some(copy.cloned())
         } else {
             self.trees.merge_files(baseline, work, copy)?.map(Some)
         })
-    }
-
-    /// Writes the files that are to come, as the person's filters want them.
-    fn write_new(&self, wanted: &BTreeMap<PathBuf, Option<Entry>>) -> Result<()> {
-        let index = self.folder.join("index.out");
-        let there = wanted.iter().filter(|(_, entry)| entry.is_some());
-        self.trees.set(&index, there.map(|(path, entry)| (path.clone(), entry.clone())))?;
-        if !index.exists() {
-            return Ok(());
-        }
-        let mut prefix = self.folder.join("new").into_os_string();
-        prefix.push("/");
-        let mut option = std::ffi::OsString::from("--prefix=");
-        option.push(prefix);
-        let call = self.target.git.call("write the files", &self.source.root);
-        let call = call.git_dir(self.trees.git_dir).work_tree(&self.source.root).index(&index);
-        call.args(&["checkout-index", "--all", "--force", "-q"]).arg(option).run().map(drop)
     }
 
     /// The index that the person gets: what was staged stays staged, on top of

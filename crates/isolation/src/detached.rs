@@ -6,26 +6,26 @@
 
 use std::fs::{self, File, FileTimes};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::bytes;
 use crate::error::{Result, io_error};
 use crate::git::Git;
 use crate::source::Source;
 
-/// Makes the git directory `at`, borrowing objects of `source` and of the
-/// folders in `more`. It has no ref yet.
-pub(crate) fn make(git: &Git<'_>, source: &Source, at: &Path, more: &[PathBuf]) -> Result<()> {
-    write_all(source, at, &settings(git, source)?, more)
+/// Makes the git directory `at`, borrowing objects of `source`. It has no ref
+/// yet.
+pub(crate) fn make(git: &Git<'_>, source: &Source, at: &Path) -> Result<()> {
+    write_all(source, at, &settings(git, source)?)
 }
 
 /// Makes another one with the settings of `like`, which [`make`] made.
 pub(crate) fn make_like(source: &Source, like: &Path, at: &Path) -> Result<()> {
     let path = like.join("config");
-    write_all(source, at, &fs::read(&path).map_err(io_error("read", &path))?, &[])
+    write_all(source, at, &fs::read(&path).map_err(io_error("read", &path))?)
 }
 
-fn write_all(source: &Source, at: &Path, config: &[u8], more: &[PathBuf]) -> Result<()> {
+fn write_all(source: &Source, at: &Path, config: &[u8]) -> Result<()> {
     let write = |name: &str, text: &[u8]| {
         let path = at.join(name);
         fs::write(&path, text).map_err(io_error("write", &path))
@@ -34,17 +34,20 @@ fn write_all(source: &Source, at: &Path, config: &[u8], more: &[PathBuf]) -> Res
         let path = at.join(folder);
         fs::create_dir_all(&path).map_err(io_error("create", &path))?;
     }
-    let mut borrowed = Vec::new();
-    for place in std::iter::once(&source.objects).chain(more) {
-        borrowed.extend(quoted_line(place));
-    }
-    write("objects/info/alternates", &borrowed)?;
+    borrow(at, &[&source.objects])?;
     write("config", config)?;
     write("HEAD", b"ref: refs/heads/main\n")?;
     for name in ["info/exclude", "info/attributes", "shallow"] {
         copy_if_there(&source.common_dir.join(name), &at.join(name))?;
     }
     Ok(())
+}
+
+/// Says where the git directory `at` finds objects that it does not have.
+pub(crate) fn borrow(at: &Path, places: &[&Path]) -> Result<()> {
+    let path = at.join("objects/info/alternates");
+    let lines: Vec<u8> = places.iter().flat_map(|place| quoted_line(place)).collect();
+    fs::write(&path, lines).map_err(io_error("write", &path))
 }
 
 /// Gives the git directory `at` all refs and the HEAD of the source.

@@ -73,6 +73,25 @@ impl Integrating<'_> {
         (Some(slot), Ok(out))
     }
 
+    /// The start of what would be committed for the child (ISO-9).
+    pub(crate) fn describe(
+        git: Git<'_>,
+        slot: &Slot,
+        contents: &Contents,
+        bytes_max: usize,
+    ) -> Result<Option<String>> {
+        let deltas = capture::deltas(&git, slot, contents, &mut Vec::new())?;
+        let repository = &contents.repositories[0];
+        let (Some(delta), Some(base)) =
+            (deltas.iter().find(|delta| delta.number == 0), repository.source.head.as_deref())
+        else {
+            return Ok(None);
+        };
+        let cwd = &contents.cwd;
+        let target = Target { git, slot, number: 0, repository, tree: &delta.tree, cwd };
+        branch::describe(&target, base, bytes_max)
+    }
+
     fn capture(&self, slot: &Slot, contents: &Contents, out: &mut Integration) -> Result<Safe> {
         let deltas = capture::deltas(&self.git, slot, contents, &mut out.warnings)?;
         let root = deltas.iter().find(|delta| delta.number == 0);

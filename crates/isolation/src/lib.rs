@@ -120,19 +120,36 @@ impl Copies {
         }
     }
 
+    /// What [`Copies::integrate`] would commit in branch mode in its own words,
+    /// as a diff cut at `bytes_max`: `None` when the child committed all it
+    /// changed (`task.md` ISO-9). Changes nothing.
+    pub fn describe(
+        &self,
+        handle: u64,
+        bytes_max: usize,
+        cancel: &dyn Fn() -> bool,
+    ) -> Result<Option<String>> {
+        let unknown = Error::UnknownCopy { handle };
+        let Some(held) = self.table().copies.get(&handle).cloned() else { return Err(unknown) };
+        let held = lock_of(&held);
+        let Some(Copy { slot, contents }) = &*held else { return Err(unknown) };
+        let base = self.real_base()?;
+        Integrating::describe(self.git(&base, cancel), slot, contents, bytes_max)
+    }
+
     /// Captures what a finished child changed and brings it back as the capture
     /// says (`task.md` ISO-6 to ISO-18). An error means that nothing was
     /// captured; every other trouble is part of the integration, which then
     /// names where the work is. Blocks while another merge into the repository
-    /// is under way. Generated messages are not made here: `message` is used.
+    /// is under way. Messages are not generated here: `message` is used.
     pub fn integrate(&self, capture: &Capture, cancel: &dyn Fn() -> bool) -> Result<Integration> {
         let unknown = Error::UnknownCopy { handle: capture.handle };
         let Some(held) = self.table().copies.get(&capture.handle).cloned() else {
             return Err(unknown);
         };
+        let base = self.real_base()?;
         let mut held = lock_of(&held);
         let Some(Copy { slot, contents }) = held.take() else { return Err(unknown) };
-        let base = self.real_base()?;
         let git = self.git(&base, cancel);
         let integrating = Integrating { git, base: &base, capture };
         let (slot, integration) = integrating.run(slot, contents.clone());

@@ -13,9 +13,10 @@ use crate::bytes::{self, shown_path};
 use crate::error::{Result, io_error};
 use crate::git::Git;
 use crate::slot::{Slot, remove_all};
+use crate::snapshot::View;
 use crate::source::Repository;
 use crate::swap::{Shape, Swap, shape};
-use crate::trees::{Change, Trees};
+use crate::trees::{Change, Entry, Trees};
 
 /// How a change of the person's tree ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,31 +62,42 @@ impl Target<'_> {
         self.cwd.strip_prefix(&self.repository.place).unwrap_or(Path::new(""))
     }
 
-    /// The mode of a file that comes to the tree. What the person has keeps its
-    /// mode but for the bits that the child changed; a new file comes as the
-    /// child has it.
-    pub(crate) fn mode(
+    /// What comes to a path, as it lies in `new/`. What the person has keeps its
+    /// mode but for the bits that changed from `before` to `after`; a new file
+    /// comes as the child has it.
+    pub(crate) fn coming(
         &self,
-        old: &Shape,
-        change: (Option<&str>, Option<&str>),
+        swap: &Swap<'_>,
         path: &Path,
-    ) -> u32 {
-        let is_program = |mode: &str| mode == "100755";
-        let (before, after) = change;
-        let wants = after.is_some_and(is_program);
-        match old {
-            Shape::File(mode) if before == after => *mode,
-            Shape::File(mode) if wants => mode | ((mode & 0o444) >> 2),
-            Shape::File(mode) => mode & !0o111,
-            Shape::Absent | Shape::Link(_) | Shape::Other => {
-                let in_copy = self.slot.tree().join(&self.repository.place).join(path);
-                match fs::symlink_metadata(in_copy) {
-                    Ok(meta) if meta.is_file() => meta.permissions().mode() & 0o777,
-                    _ if wants => 0o755,
-                    _ => 0o644,
-                }
+        old: &Shape,
+        before: Option<&Entry>,
+        after: Option<&Entry>,
+    ) -> Result<Shape> {
+        let came = swap.new_content(path);
+        Ok(match shape(&came).map_err(io_error("read", &came))? {
+            Shape::File(_) => {
+                let is_program = |entry: &Entry| entry.mode == "100755";
+                let wants = after.is_some_and(is_program);
+                let same = before.map(|entry| &entry.mode) == after.map(|entry| &entry.mode);
+                Shape::File(match old {
+                    Shape::File(mode) if same => *mode,
+                    Shape::File(mode) if wants => mode | ((mode & 0o444) >> 2),
+                    Shape::File(mode) => mode & !0o111,
+                    Shape::Absent | Shape::Link(_) | Shape::Other => {
+                        self.mode_in_copy(path).unwrap_or(if wants { 0o755 } else { 0o644 })
+                    }
+                })
             }
-        }
+            // A folder is there for what is to stand in it.
+            Shape::Other => Shape::Absent,
+            other @ (Shape::Absent | Shape::Link(_)) => other,
+        })
+    }
+
+    fn mode_in_copy(&self, path: &Path) -> Option<u32> {
+        let in_copy = self.slot.tree().join(&self.repository.place).join(path);
+        let meta = fs::symlink_metadata(in_copy).ok()?;
+        meta.is_file().then(|| meta.permissions().mode() & 0o777)
     }
 }
 
@@ -114,35 +126,13 @@ pub(crate) fn apply(
         olds.push(old);
     }
     add_attributes(&swap, &changes)?;
-    let staged = folder.join("new");
-    let call = || {
-        let call = target.git.call("apply the patch", &staged).git_dir(&git_dir);
-        call.work_tree(&staged).index(&folder.join("no-index")).arg("apply")
-    };
-    let applied = call().arg("--").arg(patch).end()?;
-    if !applied.status.success() {
-        let back = call().args(&["-R", "--check", "--"]).arg(patch).end()?;
-        return Ok(match back.status.success() {
-            true => Outcome::AlreadyThere,
-            false => Outcome::Refused(applied.said),
-        });
+    if let Some(outcome) = try_on_copies(target, &trees, &swap, patch, &changes)? {
+        return Ok(outcome);
     }
     let mut steps = Vec::new();
     for (change, old) in changes.into_iter().zip(olds) {
-        let came = swap.new_content(&change.path);
-        let new = match shape(&came).map_err(io_error("read", &came))? {
-            Shape::File(_) => {
-                let mode = |entry: &Option<crate::trees::Entry>| {
-                    entry.as_ref().map(|entry| entry.mode.clone())
-                };
-                let (before, after) = (mode(&change.old), mode(&change.new));
-                let modes = (before.as_deref(), after.as_deref());
-                Shape::File(target.mode(&old, modes, &change.path))
-            }
-            // A folder is there for what is to stand in it.
-            Shape::Other => Shape::Absent,
-            other @ (Shape::Absent | Shape::Link(_)) => other,
-        };
+        let (before, after) = (change.old.as_ref(), change.new.as_ref());
+        let new = target.coming(&swap, &change.path, &old, before, after)?;
         steps.push((change.path, old, new));
     }
     let journal = swap.journal(&source.common_dir, target.keep(), steps, None);
@@ -153,6 +143,51 @@ pub(crate) fn apply(
             Ok(Outcome::Refused(refused.why))
         }
     }
+}
+
+/// Applies the patch to the copies in `new/`; gives the outcome if it ends here.
+fn try_on_copies(
+    target: &Target<'_>,
+    trees: &Trees<'_>,
+    swap: &Swap<'_>,
+    patch: &Path,
+    changes: &[Change],
+) -> Result<Option<Outcome>> {
+    let staged = swap.folder.join("new");
+    let call = || {
+        let call = target.git.call("apply the patch", &staged).git_dir(trees.git_dir);
+        call.work_tree(&staged).index(&swap.folder.join("no-index")).arg("apply")
+    };
+    let applied = call().arg("--").arg(patch).end()?;
+    if applied.status.success() {
+        return Ok(None);
+    }
+    if call().args(&["-R", "--check", "--"]).arg(patch).end()?.status.success() {
+        return Ok(Some(Outcome::AlreadyThere));
+    }
+    if !is_at_baseline(target, trees, changes)? {
+        return Ok(Some(Outcome::Refused(applied.said)));
+    }
+    // Git does not apply every patch that it writes: not all where files, folders
+    // and links take each other's place. Here the result is known without it.
+    remove_all(&staged).map_err(io_error("remove", &staged))?;
+    fs::create_dir(&staged).map_err(io_error("create", &staged))?;
+    let coming = changes.iter().map(|change| (change.path.clone(), change.new.clone()));
+    trees.check_out(swap.root, coming, &staged)?;
+    Ok(None)
+}
+
+/// Whether the person's files are still those that the child started from.
+fn is_at_baseline(target: &Target<'_>, trees: &Trees<'_>, changes: &[Change]) -> Result<bool> {
+    let index = trees.fresh("index")?;
+    trees.read(&index, &target.repository.baseline)?;
+    let root = target.repository.source.root.as_path();
+    let view =
+        View { git: target.git, git_dir: trees.git_dir, index: &index, tree: root, apart: &[] };
+    let paths: Vec<PathBuf> = changes.iter().map(|change| change.path.clone()).collect();
+    view.update(&paths)?;
+    let now = trees.staged(&index, &paths.into_iter().collect())?;
+    Ok(changes.iter().all(|change| now.get(&change.path) == change.old.as_ref()))
 }
 
 /// Puts a file of the person where the patch is tried. Git replaces files, it

@@ -33,10 +33,7 @@ pub(crate) fn fill(
     let inner = relative(&root.root, cwd);
     let (mut repositories, left_out) = source::all(git, root, base, warnings)?;
     for (number, repository) in repositories.iter().enumerate() {
-        let git_dir = slot.git_dir(number);
-        // A child's commits are in its own git directory.
-        let own = slot.tree().join(&repository.place).join(".git/objects");
-        detached::make(git, &repository.source, &git_dir, &[own])?;
+        detached::make(git, &repository.source, &slot.git_dir(number))?;
     }
     let making = Making { git: *git, slot, base, left_out: &left_out };
     let order = match backend {

@@ -4,7 +4,7 @@
 //! Works on an index and a git directory of our own; the working tree is only
 //! read. What git ignores is not part of a tree, unless it is tracked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -79,10 +79,41 @@ impl<'a> View<'a> {
         if paths.is_empty() {
             return Ok(());
         }
-        let call = self.call("record the files");
-        let args = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-        let input = bytes::list(paths.iter().map(PathBuf::as_path));
-        call.args(&args).input(input).run().map(drop)
+        // Git calls it an error to ask for a folder, and for what lies behind a
+        // link; there is no file of that name then.
+        let mut links = BTreeMap::new();
+        let (gone, rest): (Vec<&Path>, Vec<&Path>) = paths
+            .iter()
+            .map(PathBuf::as_path)
+            .partition(|path| self.is_behind_link(path, &mut links) || self.is_folder(path));
+        for (args, paths) in [
+            (&["update-index", "--force-remove", "-z", "--stdin"][..], gone),
+            (&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], rest),
+        ] {
+            if !paths.is_empty() {
+                self.call("record the files").args(args).input(bytes::list(paths)).run()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        fs::symlink_metadata(self.tree.join(path)).is_ok_and(|meta| meta.is_dir())
+    }
+
+    /// Whether a folder of a path is a link; `known` remembers them.
+    fn is_behind_link<'p>(&self, path: &'p Path, known: &mut BTreeMap<&'p Path, bool>) -> bool {
+        let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) else {
+            return false;
+        };
+        if let Some(is_behind) = known.get(folder) {
+            return *is_behind;
+        }
+        let meta = fs::symlink_metadata(self.tree.join(folder));
+        let is_link = meta.is_ok_and(|meta| meta.is_symlink());
+        let is_behind = is_link || self.is_behind_link(folder, known);
+        known.insert(folder, is_behind);
+        is_behind
     }
 
     /// The index as a tree object.

@@ -17,11 +17,11 @@ mod undo;
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
-use std::ops::Bound;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::{self, shown_path};
@@ -98,13 +98,16 @@ pub(crate) struct Swap<'a> {
 impl Swap<'_> {
     /// Keeps what stands at a path and says what it is. `number` is the place
     /// of the path among the steps, `all` are their paths: a folder counts as
-    /// nothing where files in it change too, since they may leave it empty.
+    /// nothing where all files in it change too, since they may leave it empty.
     pub(crate) fn keep_old(
         &self,
         number: usize,
         path: &Path,
         all: &BTreeSet<PathBuf>,
     ) -> Result<Shape> {
+        if is_behind_link(self.root, path) {
+            return Ok(Shape::Absent);
+        }
         let from = self.root.join(path);
         let old = self.old_content(number);
         let shape = match shape(&from) {
@@ -112,7 +115,7 @@ impl Swap<'_> {
                 fs::copy(&from, &old).map_err(io_error("copy", &from))?;
                 Shape::File(mode)
             }
-            Ok(Shape::Other) if from.is_dir() && has_below(all, path) => Shape::Absent,
+            Ok(Shape::Other) if self.folders_in(path, all).is_some() => Shape::Absent,
             other => other.map_err(io_error("read", &from))?,
         };
         Ok(shape)
@@ -136,15 +139,20 @@ impl Swap<'_> {
     ) -> Journal {
         // Names that nothing in the tree has.
         let token = head::token(self.folder);
+        let all: BTreeSet<PathBuf> = steps.iter().map(|(path, ..)| path.clone()).collect();
         let mut folders = BTreeSet::new();
         let mut numbered = Vec::new();
         for (number, (path, old, new)) in steps.into_iter().enumerate() {
-            if old == new && is_same(&old, &self.old_content(number), &self.new_content(&path)) {
+            // Nothing on both sides may still mean a folder for other paths.
+            let is_nothing = old == Shape::Absent && new == Shape::Absent;
+            let content = self.new_content(&path);
+            if is_nothing || old == new && is_same(&old, &self.old_content(number), &content) {
                 continue;
             }
             if new == Shape::Absent {
-                let above = path.ancestors().skip(1).filter(|at| *at != Path::new(""));
-                folders.extend(above.map(Path::to_owned));
+                folders.extend(folders_above(&path).into_iter().map(Path::to_owned));
+            } else if old == Shape::Absent {
+                folders.extend(self.folders_in(&path, &all).unwrap_or_default());
             }
             let temporary = self.nearest_folder(&path).join(format!(".{token}-{number}"));
             numbered.push(Step { path, old, new, number, temporary });
@@ -163,8 +171,30 @@ impl Swap<'_> {
         }
     }
 
+    /// A folder and all folders in it, if every file in them is one of `all`.
+    fn folders_in(&self, path: &Path, all: &BTreeSet<PathBuf>) -> Option<Vec<PathBuf>> {
+        let mut folders = vec![path.to_owned()];
+        let mut at = 0;
+        while at < folders.len() {
+            let folder = folders[at].clone();
+            for entry in fs::read_dir(self.root.join(&folder)).ok()? {
+                let entry = entry.ok()?;
+                let path = folder.join(entry.file_name());
+                if entry.file_type().ok()?.is_dir() {
+                    folders.push(path);
+                } else if !all.contains(&path) {
+                    return None;
+                }
+            }
+            at += 1;
+        }
+        Some(folders)
+    }
+
     /// The closest real folder above a path.
     fn nearest_folder(&self, path: &Path) -> PathBuf {
+        let seen = path.ancestors().find(|at| !is_behind_link(self.root, at));
+        let path = seen.unwrap_or(path);
         let is_folder =
             |at: &&Path| fs::symlink_metadata(self.root.join(at)).is_ok_and(|meta| meta.is_dir());
         path.ancestors().skip(1).find(is_folder).unwrap_or(Path::new("")).to_owned()
@@ -208,16 +238,18 @@ impl Swap<'_> {
             if step.old == Shape::Other || step.new == Shape::Other {
                 return Err(format!("`{}` is no file", shown_path(&step.path)));
             }
-            for above in step.path.ancestors().skip(1).filter(|at| *at != Path::new("")) {
-                let is_blocked = match shape(&self.root.join(above)) {
-                    Ok(Shape::Absent) => false,
-                    Ok(Shape::Other) => !self.root.join(above).is_dir(),
-                    Ok(Shape::File(_) | Shape::Link(_)) => !removed.contains(above),
-                    Err(_) => true,
+            for above in folders_above(&step.path).into_iter().rev() {
+                let is_way = match shape(&self.root.join(above)) {
+                    Ok(Shape::Other) if self.root.join(above).is_dir() => continue,
+                    // What lies behind is made, or was hidden.
+                    Ok(Shape::Absent) => true,
+                    Ok(Shape::File(_) | Shape::Link(_)) => removed.contains(above),
+                    Ok(Shape::Other) | Err(_) => false,
                 };
-                if is_blocked {
-                    return Err(format!("`{}` is no folder", shown_path(above)));
+                if is_way {
+                    break;
                 }
+                return Err(format!("`{}` is no folder", shown_path(above)));
             }
         }
         Ok(())
@@ -298,6 +330,17 @@ impl Swap<'_> {
     }
 }
 
+/// The folders that a path lies in, inner ones first, without the root.
+fn folders_above(path: &Path) -> Vec<&Path> {
+    path.ancestors().skip(1).filter(|above| *above != Path::new("")).collect()
+}
+
+/// Whether a folder above a path is a link: then nothing of the tree is there.
+fn is_behind_link(root: &Path, path: &Path) -> bool {
+    let is_link = |above: &&Path| matches!(shape(&root.join(above)), Ok(Shape::Link(_)));
+    folders_above(path).iter().any(is_link)
+}
+
 /// Whether a path stays below the root and out of every git directory.
 fn is_file_of_a_tree(path: &Path) -> bool {
     let is_good = |part: Component<'_>| match part {
@@ -309,12 +352,6 @@ fn is_file_of_a_tree(path: &Path) -> bool {
     path.components().next().is_some() && path.components().all(is_good)
 }
 
-fn has_below(all: &BTreeSet<PathBuf>, folder: &Path) -> bool {
-    // The order of paths is by parts, so what lies below comes right behind.
-    let mut behind = all.range::<Path, _>((Bound::Excluded(folder), Bound::Unbounded));
-    behind.next().is_some_and(|path| path.starts_with(folder))
-}
-
 fn changed_meanwhile(path: &Path) -> String {
     format!("`{}` was changed meanwhile", shown_path(path))
 }
@@ -324,8 +361,9 @@ pub(crate) fn shape(path: &Path) -> io::Result<Shape> {
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(error) => {
-            let is_absent =
-                matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+            let is_loop = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+            let is_absent = is_loop
+                || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
             return if is_absent { Ok(Shape::Absent) } else { Err(error) };
         }
     };

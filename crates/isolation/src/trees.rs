@@ -4,8 +4,9 @@
 //! then by three-way merge, then by taking the child's files whole.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::bytes;
@@ -128,6 +129,29 @@ impl<'a> Trees<'a> {
         self.call("write the patch").args(&args).to(to).run().map(drop)
     }
 
+    /// Writes the difference for eyes into a new file, which is given back at
+    /// its start.
+    pub(crate) fn write_diff(&self, old: &str, new: &str, path: &Path) -> Result<File> {
+        let mut options = File::options();
+        let made = options.read(true).write(true).create_new(true).open(path);
+        let mut file = made.map_err(io_error("write", path))?;
+        let copy = file.try_clone().map_err(io_error("write", path))?;
+        let args = [
+            "diff-tree",
+            "-r",
+            "-p",
+            "-M",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            old,
+            new,
+        ];
+        self.call("compare two trees").args(&args).to(copy).run()?;
+        file.seek(SeekFrom::Start(0)).map_err(io_error("read", path))?;
+        Ok(file)
+    }
+
     /// A tree with some paths set or taken out.
     pub(crate) fn with(
         &self,
@@ -201,6 +225,26 @@ impl<'a> Trees<'a> {
         let input = [removed, added].concat();
         let call = self.call("put a tree together").index(index);
         call.args(&["update-index", "-z", "--index-info"]).input(input).run().map(drop)
+    }
+
+    /// Writes files below the folder `to`, as the filters and line ends of the
+    /// working tree `root` want them. Entries of `None` are left out.
+    pub(crate) fn check_out(
+        &self,
+        root: &Path,
+        entries: impl Iterator<Item = (PathBuf, Option<Entry>)>,
+        to: &Path,
+    ) -> Result<()> {
+        let index = self.fresh("index")?;
+        self.set(&index, entries.filter(|(_, entry)| entry.is_some()))?;
+        if !index.exists() {
+            return Ok(());
+        }
+        let mut prefix = OsString::from("--prefix=");
+        prefix.push(to.join(""));
+        let call = self.git.call("write the files", root);
+        let call = call.git_dir(self.git_dir).work_tree(root).index(&index);
+        call.args(&["checkout-index", "--all", "--force", "-q"]).arg(prefix).run().map(drop)
     }
 
     pub(crate) fn write(&self, index: &Path) -> Result<String> {

@@ -116,7 +116,9 @@ impl Loop {
         let about = |pending: &Pending| pending.session == *session && pending.run == run;
         let ended = self.withdraw_if(about);
         let is_one = !ended.is_empty();
-        for Pending { session, run, .. } in ended {
+        // A call of `task` has its ending from the engine already.
+        let tools = ended.into_iter().filter(|pending| pending.call.is_some());
+        for Pending { session, run, .. } in tools {
             self.end_tool(session, run, ToolOutcome::error("the operation was aborted"));
         }
         is_one

@@ -144,10 +144,16 @@ impl Loop {
         let Some(log) = &mut live.log else { return };
         if let Err(error) = log.append(entry) {
             live.failed = Some(entry.id.clone());
+            let is_task = matches!(live.role, Role::Task(_));
+            let error = with_causes(&error);
+            if is_task {
+                // Its caller may never hear of it (`task.md` EXEC-15).
+                self.tell(Notice::Warning(format!("the record of a child is incomplete: {error}")));
+            }
             self.urgent.push_back(Event::AppendFailed {
                 session: session.clone(),
                 entry: entry.id.clone(),
-                error: with_causes(&error),
+                error,
             });
         }
     }

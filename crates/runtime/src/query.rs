@@ -295,7 +295,7 @@ impl Loop {
             name: log.index().name().map(str::to_owned),
             model: agent.model().cloned(),
             thinking: agent.thinking(),
-            is_running: !agent.is_idle(),
+            is_running: !agent.is_idle() && !agent.is_moving(),
             is_compacting: agent.is_compacting(),
             context_tokens: agent.context_tokens(),
             steering,

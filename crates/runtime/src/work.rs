@@ -34,6 +34,7 @@ impl Loop {
             TaskWork::Isolate(plan) => self.isolate(plan),
             TaskWork::StartJob { session, job, command } => self.start_job(session, job, command),
             TaskWork::WriteArtifact { session, write } => self.write_artifact(session, write),
+            TaskWork::Describe { session, handle } => self.describe(session, handle),
             TaskWork::Integrate { session, capture } => self.integrate(session, capture),
             TaskWork::Discard { handle } => self.discard(handle),
             TaskWork::EndLease { folder } => self.end_lease(&PathBuf::from(folder)),
@@ -110,6 +111,19 @@ impl Loop {
                 prepared
             });
             ending.send(event(result));
+        });
+    }
+
+    fn describe(&mut self, session: SessionId, handle: u64) {
+        let event = move |diff| Event::TaskDescribed { session, diff };
+        let mut ending = Ending::new(&self.inputs, event.clone()(Err(BROKEN.to_owned())));
+        let (isolated, cancel) = (self.isolated.clone(), self.cancel.clone());
+        self.tracker.spawn_blocking(move || {
+            let diff = isolated.describe(handle, &|| cancel.is_cancelled());
+            if let Err(error) = &diff {
+                ending.warn(format!("no commit message could be generated: {error}"));
+            }
+            ending.send(event(diff));
         });
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crew_base::definition::Definition;
 use crew_base::id::{CallId, RunId, SessionId};
-use crew_base::message::{Message, Usage};
+use crew_base::message::{Message, SharedMessage, Usage};
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_base::tool::{ToolDefinition, ToolOutcome, ToolProgress};
 
@@ -95,6 +95,29 @@ pub enum Effect {
         session: SessionId,
         /// Names and contents.
         write: artifact::Write,
+    },
+    /// Read from a copy what is to be committed for its child, as a diff of at
+    /// most `DIFF_BYTES_MAX` bytes; ends with `Tasks::described`.
+    Describe {
+        /// The child.
+        session: SessionId,
+        /// Names the copy.
+        handle: u64,
+    },
+    /// Make one request to the model of the calling session, without tools;
+    /// ends with `Tasks::worded` (ISO-9).
+    Word {
+        /// The child.
+        session: SessionId,
+        /// Whose model answers.
+        parent: SessionId,
+        /// The conversation.
+        messages: Vec<SharedMessage>,
+    },
+    /// The answer to that request is no longer wanted; nothing follows.
+    StopWording {
+        /// The child.
+        session: SessionId,
     },
     /// Capture a copy and bring its changes back; ends with `Tasks::integrated`.
     Integrate {

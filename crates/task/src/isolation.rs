@@ -43,9 +43,9 @@ pub struct Capture {
     pub merge: Merge,
     /// Bring it back at all.
     pub apply: bool,
-    /// Commit message when none is generated (ISO-9).
+    /// Commit message (ISO-9).
     pub message: String,
-    /// The message is generated from the diff.
+    /// A message is to be generated from the diff before (branch mode).
     pub generated_message: bool,
 }
 
@@ -144,21 +144,16 @@ pub fn is_captured(record: &Record) -> bool {
     record.exit_code == 0 && !record.aborted
 }
 
-/// The plan for bringing a finished child's changes back.
-pub fn capture(
-    settings: &Isolation,
-    prepared: &Prepared,
-    folder: &str,
-    id: &str,
-    label: Option<&str>,
-) -> Capture {
+/// The plan for bringing a finished child's changes back. A name is no label
+/// (1.2, TASK-SPAWN-22), and nothing else gives one, so the id is the message.
+pub fn capture(settings: &Isolation, prepared: &Prepared, folder: &str, id: &str) -> Capture {
     Capture {
         handle: prepared.handle,
         id: id.to_owned(),
         folder: folder.to_owned(),
         merge: settings.merge,
         apply: settings.apply,
-        message: label.unwrap_or(id).to_owned(),
+        message: id.to_owned(),
         generated_message: settings.generated_messages,
     }
 }

@@ -29,6 +29,7 @@ pub mod settings;
 mod tasks;
 pub mod tool;
 pub mod truncate;
+mod wording;
 
 pub use effect::{Effect, OpenTask, Phase, Update};
 pub use tasks::{Boundary, Caller, Lease, OpenedTask, Setup, Tasks};

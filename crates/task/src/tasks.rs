@@ -10,6 +10,7 @@ mod call;
 mod child;
 mod settle;
 mod watch;
+mod wording;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use crate::batch::Settled;
 use crate::dispatch::{Resolved, Standing};
 use crate::effect::Effect;
 use crate::ids::Names;
-use crate::isolation::Prepared;
+use crate::isolation::{Capture, Prepared};
 use crate::progress::Progress;
 use crate::queue::{Place, Queue};
 use crate::record::Record;
@@ -206,6 +207,13 @@ enum Stage {
     AwaitingClose {
         record: Box<Record>,
     },
+    /// A message for its commits is being made.
+    Wording {
+        record: Box<Record>,
+        capture: Capture,
+        /// The diff is there, and the model was asked.
+        is_asked: bool,
+    },
     /// Its changes are being brought back.
     Integrating {
         record: Box<Record>,
@@ -300,6 +308,9 @@ fn answered(effect: &Effect) -> Option<RunId> {
         | Effect::StartJob { .. }
         | Effect::Progress { .. }
         | Effect::WriteArtifact { .. }
+        | Effect::Describe { .. }
+        | Effect::Word { .. }
+        | Effect::StopWording { .. }
         | Effect::Integrate { .. }
         | Effect::Discard { .. }
         | Effect::EndLease { .. }

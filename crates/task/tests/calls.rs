@@ -1,5 +1,7 @@
 //! Calls and their children, from dispatch to the one result.
 
+#[path = "calls/wording.rs"]
+mod wording;
 #[path = "support/world.rs"]
 mod world;
 
@@ -311,6 +313,29 @@ fn waiting_in_the_queue_is_no_runtime() {
     let record = world.record(1, 1);
     assert_eq!((&record["aborted"], &record["exitCode"]), (&json!(true), &json!(1)));
     assert_eq!(record["abortReason"], "runtime limit reached (task.maxRuntimeMs=700)");
+}
+
+// TASK-SPAWN-2, DISP-7, DISP-8; task.md 12 row 12.
+#[test]
+fn shared_context_reaches_the_system_prompt_only_while_batch_is_on() {
+    for batch in [true, false] {
+        let mut world = World::new();
+        world.setup.settings.batch = batch;
+        world.call(1, json!({"name": "with", "task": "x", "context": " SHARED "}));
+        world.call(2, json!({"name": "without", "task": "y"}));
+        let told = |id: &str| {
+            let open = world.opens.iter().find(|open| open.id == id);
+            open.map(|open| open.prompt_part.matches("SHARED").count())
+        };
+        assert_eq!(told("with"), batch.then_some(1));
+        assert_eq!(told("without"), Some(0));
+        if batch {
+            world.opened("with");
+            assert!(world.has("prompt user"));
+        } else {
+            assert!(world.answer(1).is_error && world.answer(1).text.contains("`context`"));
+        }
+    }
 }
 
 fn isolated(world: &mut World) {

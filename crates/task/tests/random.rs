@@ -9,6 +9,7 @@ use crew_base::message::{Message, ToolCall};
 use crew_base::session::RunEnd;
 use crew_base::time::Time;
 use crew_task::isolation::{Integration, Prepared};
+use crew_task::settings::Merge;
 use crew_task::{Caller, Effect, Lease, OpenedTask, Setup, Tasks};
 use serde_json::{Value, json};
 
@@ -22,6 +23,8 @@ enum Work {
     Job(SessionId, String),
     Close(SessionId),
     Write(SessionId, String),
+    Describe(SessionId),
+    Word(SessionId),
     Integrate(SessionId),
 }
 
@@ -54,6 +57,8 @@ impl Chaos {
         let mut rng = Ids::new(seed);
         let mut setup = Setup::default();
         setup.settings.isolation.enabled = true;
+        setup.settings.isolation.merge = [Merge::Patch, Merge::Branch][rng.below(2) as usize];
+        setup.settings.isolation.generated_messages = rng.below(2) == 0;
         setup.settings.max_concurrency = rng.below(4) as i64;
         setup.settings.soft_request_budget = [0, 4, 200][rng.below(3) as usize];
         setup.settings.max_runtime_ms = [0, 40_000][rng.below(2) as usize];
@@ -134,6 +139,13 @@ impl Chaos {
             Effect::Close { session } => self.close(session),
             Effect::WriteArtifact { session, write } => {
                 self.work.push(Work::Write(session, write.path()));
+            }
+            Effect::Describe { session, .. } => self.work.push(Work::Describe(session)),
+            Effect::Word { session, .. } => self.work.push(Work::Word(session)),
+            Effect::StopWording { session } => {
+                let own = |work: &Work| matches!(work, Work::Word(asking) if *asking == session);
+                let at = self.work.iter().position(own).expect("the model was asked");
+                self.work.remove(at);
             }
             Effect::Integrate { session, .. } => {
                 assert!(self.closed.contains(&session), "ISO-6");
@@ -229,6 +241,11 @@ impl Chaos {
             Work::Write(session, path) => {
                 tasks.written(now, ids, &session, outcome("disk full").map(|()| path));
             }
+            Work::Describe(session) => {
+                let diff = outcome("no git").map(|()| Some("+x".to_owned()));
+                tasks.described(now, &session, diff);
+            }
+            Work::Word(session) => tasks.worded(&session, (!fails).then_some("Do x"), None),
             Work::Integrate(session) => {
                 let done = Integration::default();
                 tasks.integrated(now, ids, &session, outcome("git failed").map(|()| done));

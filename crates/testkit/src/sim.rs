@@ -37,6 +37,8 @@ pub struct Summary {
     pub faults: u64,
     /// Compactions that were written.
     pub compactions: u64,
+    /// Moves in a session tree that arrived.
+    pub moves: u64,
     /// Runs that ended by a quit in the middle.
     pub quits: u64,
     /// Children of `task` that started.
@@ -54,6 +56,7 @@ impl Summary {
         self.delivered += other.delivered;
         self.faults += other.faults;
         self.compactions += other.compactions;
+        self.moves += other.moves;
         self.quits += other.quits;
         self.task_children += other.task_children;
         self.task_results += other.task_results;
@@ -65,13 +68,14 @@ impl fmt::Display for Summary {
         write!(
             f,
             "{} steps, {} subagents, {} settlements, {} deliveries, {} faults, \
-             {} compactions, {} sudden ends, {} task children, {} task results",
+             {} compactions, {} moves, {} sudden ends, {} task children, {} task results",
             self.steps,
             self.spawned,
             self.settled,
             self.delivered,
             self.faults,
             self.compactions,
+            self.moves,
             self.quits,
             self.task_children,
             self.task_results

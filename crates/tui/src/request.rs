@@ -3,6 +3,8 @@
 //! The face reads no file, no clock and no environment. Whoever runs it serves
 //! [`Request`]s and gives [`Reply`]s (`style.md` 8).
 
+mod approval;
+
 use std::path::PathBuf;
 
 use crew_base::entry::Entry;
@@ -13,6 +15,8 @@ use crew_engine::api::{Command, Status};
 
 use crate::theme::Theme;
 use crate::transcript::item::Item;
+
+pub use approval::Approval;
 
 /// What the face is started with.
 #[derive(Clone, Debug)]
@@ -401,17 +405,6 @@ pub struct Choice {
     pub answers: Vec<(String, String)>,
 }
 
-/// A tool that runs only if the person allows it; untrusted text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Approval {
-    /// Names the question.
-    pub id: u64,
-    /// The tool.
-    pub tool: String,
-    /// What it is to do, on several lines.
-    pub view: String,
-}
-
 /// What is asked of the program.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -510,6 +503,8 @@ pub enum Request {
     Session,
     /// What is asked about the project, for `/trust`.
     Trust,
+    /// What the files of the project hold, before it is decided about.
+    ShowTrust,
     /// The answer to a question about the project.
     Trusted(TrustChoice),
     /// Everything is read again.
@@ -587,6 +582,13 @@ pub enum Reply {
     Insert(String),
     /// What is asked about the project.
     Trust(TrustFiles),
+    /// Something to read, and what it is.
+    Page {
+        /// What it is.
+        title: String,
+        /// What it holds.
+        items: Vec<Item>,
+    },
     /// Something has to be chosen before it can go on (TERM-36).
     Choose(Choice),
     /// A tool waits for the person's word.

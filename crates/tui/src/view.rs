@@ -392,6 +392,16 @@ pub fn sent(view: &mut View, id: CommandId) {
     }
 }
 
+/// A command that was asked for is about to be sent: a text of it comes back
+/// when it is refused.
+pub fn sending(view: &mut View, command: &Command) {
+    if let Command::PromptOrSteer(_, message) | Command::PromptOrFollowUp(_, message) = command
+        && let crew_base::message::Message::User(user) = message
+    {
+        view.unsent = Some(Sent::Text(user.content.text()));
+    }
+}
+
 /// The command that [`key`] returned could not be sent; a text of it stands in
 /// the editor again.
 pub fn not_sent(view: &mut View) {

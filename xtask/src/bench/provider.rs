@@ -22,7 +22,7 @@ pub(crate) struct Request {
     /// When the last byte of it was read.
     pub(crate) arrived: Instant,
     pub(crate) body: Vec<u8>,
-    /// Sent by a child session: it is offered `crew_report`.
+    /// Sent by a child session: it is offered `crew_report` or `yield`.
     pub(crate) child: bool,
     /// Number of tool results in the conversation.
     pub(crate) results: usize,
@@ -151,9 +151,9 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     while let Some(HttpRequest { body, .. }) = HttpRequest::read(&mut reader)? {
         let request = Request {
             arrived: Instant::now(),
-            child: has(&body, b"\"name\":\"crew_report\"")
-                && !has(&body, b"\"name\":\"crew_spawn\""),
-            results: count(&body, b"\"tool_result\""),
+            child: !has(&body, b"\"name\":\"crew_spawn\"")
+                && (has(&body, b"\"name\":\"crew_report\"") || has(&body, b"\"name\":\"yield\"")),
+            results: occurrences(&body, b"\"tool_result\""),
             body,
         };
         let reply = (shared.script)(&request);
@@ -250,7 +250,8 @@ pub(crate) fn has(bytes: &[u8], needle: &[u8]) -> bool {
     find(bytes, needle).is_some()
 }
 
-fn count(bytes: &[u8], needle: &[u8]) -> usize {
+/// Counts the places of the needle.
+pub(crate) fn occurrences(bytes: &[u8], needle: &[u8]) -> usize {
     let (mut rest, mut count) = (bytes, 0);
     while let Some(at) = find(rest, needle) {
         count += 1;
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn bytes_are_searched_without_parsing() {
-        assert_eq!(count(b"aXbaXb", b"aX"), 2);
+        assert_eq!(occurrences(b"aXbaXb", b"aX"), 2);
         assert_eq!(number_behind(b"x goal-00042\"", b"goal-"), Some(42));
         assert_eq!(number_behind(b"x", b"goal-"), None);
         assert!(has(b"aab", b"ab") && !has(b"aab", b"bb"));

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::provider::{Block, Exchange, Reply, Request, has, number_behind};
 use super::session::long_session;
+use super::tasks;
 use super::terminal;
 use super::world::{World, binary};
 use super::{Measured, median};
@@ -31,6 +32,9 @@ pub(crate) const ROWS: &[(&str, Row)] = &[
     ("children-100", || children(100)),
     ("children-200", || children(200)),
     ("children-1000", || children(1000)),
+    ("tasks-1", || tasks::tasks(1)),
+    ("tasks-10", || tasks::tasks(10)),
+    ("tasks-32", || tasks::tasks(32)),
     ("delivery", delivery),
     ("deltas", deltas),
     ("resume", resume),
@@ -334,7 +338,7 @@ pub(super) fn say(wait: Duration) -> Reply {
     Reply::after(wait, vec![Block::Text("done")])
 }
 
-fn call(wait: Duration) -> Reply {
+pub(super) fn call(wait: Duration) -> Reply {
     Reply::after(wait, vec![Block::Call("read", json!({"path": "notes.txt"}))])
 }
 
@@ -357,6 +361,6 @@ pub(super) fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-fn mb(kb: u64) -> f64 {
+pub(super) fn mb(kb: u64) -> f64 {
     kb as f64 / 1000.0
 }

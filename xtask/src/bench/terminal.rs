@@ -263,9 +263,7 @@ impl Face {
             thread::sleep(Duration::from_millis(2));
         }
         expect(is_alive, "the program runs to the end")?;
-        self.wait_until("the terminal is restored", || {
-            has(&lock(&self.seen).bytes, b"\x1b[?2004l")
-        })
+        self.wait_until("the terminal is restored", || has(&lock(&self.seen).bytes, b"\x1b[?2004l"))
     }
 }
 

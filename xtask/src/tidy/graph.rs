@@ -171,13 +171,23 @@ const TABLE: &[Rule] = &[
     rule("tui", &["engine", "base"], None),
     rule("cli", PRODUCT, None),
     rule("testkit", PRODUCT, None),
-    rule("xtask", &[], Some(&["serde_json"])),
+    rule("xtask", &[], Some(&["serde_json", "portable-pty"])),
 ];
 
 const PURE: &[&str] = &["base", "agent", "cycle", "crew", "task"];
 const PRODUCT: &[&str] = &[
-    "base", "agent", "cycle", "crew", "task", "engine", "model", "tools", "isolation", "store",
-    "runtime", "tui",
+    "base",
+    "agent",
+    "cycle",
+    "crew",
+    "task",
+    "engine",
+    "model",
+    "tools",
+    "isolation",
+    "store",
+    "runtime",
+    "tui",
 ];
 const DATA: &[&str] = &["serde", "serde_json"];
 const DATA_AND_SCHEMA: &[&str] = &["serde", "serde_json", "jsonschema"];

@@ -74,12 +74,12 @@ impl Agent {
             Err(error) => return self.end_move(step, MoveEnd::Failed(error)),
         };
         if moving.wish.is_none() {
-            return self.arrive(step, moving, *branch, None);
+            return self.arrive(step, (moving.target, moving.label), *branch, None);
         }
         let window = self.model.as_ref().map_or(0, |model| model.context_window);
         let budget = branch::budget(window, self.settings.branch_reserve_tokens);
         match (branch::plan(&branch.left, budget), self.model.clone()) {
-            (Ok(None), _) => self.arrive(step, moving, *branch, None),
+            (Ok(None), _) => self.arrive(step, (moving.target, moving.label), *branch, None),
             (Err(branch::TooLarge), _) => {
                 let error = "the newest message of the branch is too large for the model; \
                              move without a summary";
@@ -114,15 +114,14 @@ impl Agent {
         moving: Moving,
         result: Result<String, String>,
     ) {
-        let Moving { target, wish, label, stage } = moving;
+        let Moving { target, label, stage, .. } = moving;
         let MoveStage::Summarising { branch, part, files, mut asked } = stage else { return };
         asked.forget_retries(step);
         match result {
             Err(error) => self.end_move(step, MoveEnd::Failed(error)),
             Ok(answer) => {
-                let stage = MoveStage::Reading { run: RunId(0) };
-                let moving = Moving { target, wish, label, stage };
-                self.arrive(step, moving, *branch, Some(Summary { part, answer, files, asked }));
+                let summary = Summary { part, answer, files, asked };
+                self.arrive(step, (target, label), *branch, Some(summary));
             }
         }
     }
@@ -131,11 +130,10 @@ impl Agent {
     fn arrive(
         &mut self,
         step: &mut Step<'_>,
-        moving: Moving,
+        (target, label): (EntryId, Option<String>),
         branch: Branch,
         summary: Option<Summary>,
     ) {
-        let Moving { target, label, .. } = moving;
         let from = self.record.leaf().cloned();
         self.record.go_to(branch.leaf, branch.context);
         self.branch_level = Some(branch.thinking);

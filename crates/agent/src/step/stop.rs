@@ -10,7 +10,7 @@ use crew_base::tool::ToolOutcome;
 use super::{Agent, Step, tools};
 use crate::answer::Answer;
 use crate::effect::{Effect, Update};
-use crate::phase::{After, Phase, SlotState, Then, TurnEnd};
+use crate::phase::{After, Phase, SlotState, Stream, Then, TurnEnd};
 
 impl Agent {
     /// Stops what runs (`host.md` 3.5): a request at once, tools when each has
@@ -56,6 +56,25 @@ impl Agent {
         }
         if !self.is_idle() {
             self.fail(step, error);
+        }
+    }
+
+    /// Takes back one entry and goes on without it, where only a request that
+    /// said nothing yet stands behind it.
+    pub(super) fn append_lost(&mut self, step: &mut Step<'_>, entry: &EntryId, error: String) {
+        let is_last = self.record.leaf() == Some(entry);
+        let Phase::Streaming(Stream { run, announced: false, after_results, .. }) = &self.phase
+        else {
+            return self.append_failed(step, entry, error);
+        };
+        let (run, after_results) = (*run, *after_results);
+        if !is_last {
+            return self.append_failed(step, entry, error);
+        }
+        if self.record.undo(entry).is_some() {
+            self.added.pop();
+            step.out.push(Effect::Cancel { run });
+            self.request(step, after_results);
         }
     }
 

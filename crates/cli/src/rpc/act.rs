@@ -355,25 +355,30 @@ impl Face {
         let file = self.state().await.and_then(|state| match state.file {
             None => Err("the session is kept in memory only and cannot be exported".to_owned()),
             Some(_) if !state.is_saved => Err("the session has not been saved yet".to_owned()),
-            Some(file) => Ok(file),
+            Some(file) => Ok((file, state.leaf)),
         });
-        let file = match file {
-            Ok(file) => file,
+        let (file, leaf) = match file {
+            Ok(found) => found,
             Err(error) => return self.reply(&ticket, Err(error)),
         };
         let path = path.unwrap_or_else(|| export::default_name(&file));
         let path = expand(&path, self.config.place.home.as_deref(), &self.cwd);
         let done = self.done.clone();
         tokio::task::spawn_blocking(move || {
-            let reply = page(&file, &path).map_err(|error| Error::Store(error).words().text);
+            let reply = page(&file, leaf, &path).map_err(|error| Error::Store(error).words().text);
             // Without a receiver the program is ending.
             let _ = done.send(Done::Reply(ticket, reply));
         });
     }
 }
 
-fn page(file: &Path, path: &Path) -> Result<Option<String>, crew_store::error::Error> {
-    export::file_to_html(file, &ExportOptions::default(), path)?;
+fn page(
+    file: &Path,
+    leaf: Option<EntryId>,
+    path: &Path,
+) -> Result<Option<String>, crew_store::error::Error> {
+    let options = ExportOptions { leaf, ..ExportOptions::default() };
+    export::file_to_html(file, &options, path)?;
     Ok(Some(value!({"path": path.to_string_lossy()}).to_string()))
 }
 

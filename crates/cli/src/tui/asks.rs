@@ -3,12 +3,15 @@
 //! (TERM-36, `host.md` 2.3.3, 6.3.2, 12.8).
 
 use std::fs::{File, TryLockError};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crew_engine::Source;
 use crew_store::listing;
-use crew_store::trust::{Choice as Decision, TrustStore};
+use crew_store::trust::{self, Choice as Decision, TrustStore};
 use crew_tui::request::{Choice, Reply, TrustChoice};
+use crew_tui::transcript::document;
+use crew_tui::transcript::item::Item;
 use crew_tui::view;
 
 use super::face::{End, Face};
@@ -144,6 +147,19 @@ impl Face {
         }
     }
 
+    /// What the gated files hold; the person asked to see it.
+    pub(super) fn show_trust(&mut self) {
+        let place = match (&self.asked, &self.ready) {
+            (Asked::TrustAtStart(_, place), _) => (**place).clone(),
+            (_, Some(ready)) => ready.config.place.clone(),
+            (_, None) => return,
+        };
+        self.beside(move || {
+            let title = "files of this project".to_owned();
+            Some(Reply::Page { title, items: gated_items(&place) })
+        });
+    }
+
     /// The answer about the project: what waits for it goes on, else the
     /// decision counts for future starts.
     pub(super) fn trusted(&mut self, choice: TrustChoice) {
@@ -199,6 +215,33 @@ impl Face {
         };
         view::reply(&mut self.view, now(), reply);
     }
+}
+
+/// Bytes of one file that are shown, and files of one folder.
+const SHOWN_BYTES_MAX: u64 = 32 * 1024;
+const SHOWN_FILES_MAX: usize = 50;
+
+fn gated_items(place: &Place) -> Vec<Item> {
+    let mut items = Vec::new();
+    for path in trust::gated(&place.cwd, place.home.as_deref()) {
+        let names = match path.is_dir() {
+            true => crew_tools::names_below(&path, SHOWN_FILES_MAX),
+            false => vec![String::new()],
+        };
+        for name in names.iter().filter(|name| !name.ends_with('/')) {
+            let file = if name.is_empty() { path.clone() } else { path.join(name) };
+            let mut text = Vec::new();
+            let read = File::open(&file)
+                .and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_end(&mut text));
+            let body = match read {
+                Ok(_) => document::fence(&String::from_utf8_lossy(&text)),
+                Err(error) => format!("cannot be read: {error}"),
+            };
+            let head = document::fence(&with_home(&file, place.home.as_deref()));
+            items.push(Item::Answer(format!("{head}\n{body}")));
+        }
+    }
+    items
 }
 
 const CONTINUE: (&str, &str) = ("Go on in this folder", "for now; the session keeps its own");

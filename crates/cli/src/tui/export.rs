@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crew_base::entry::EntryBody;
+use crew_base::id::EntryId;
 use crew_store::export::{ExportOptions, default_name, file_to_html, jsonl_to_file};
 use crew_store::listing;
 use crew_store::session::open::open;
@@ -16,17 +17,24 @@ use super::moves::walk;
 use super::sessions;
 use super::start::now;
 
-/// Writes the file; without a path a page with the usual name in `cwd`.
-pub(super) fn export(session: &Path, path: Option<PathBuf>, cwd: &Path, with_crew: bool) -> Reply {
+/// Writes the branch that ends at `leaf`; without a path a page with the usual
+/// name in `cwd`.
+pub(super) fn export(
+    session: &Path,
+    leaf: Option<&EntryId>,
+    path: Option<PathBuf>,
+    cwd: &Path,
+    with_crew: bool,
+) -> Reply {
     let path = path.unwrap_or_else(|| cwd.join(default_name(session)));
     let form = path.extension().map(|form| form.to_string_lossy().to_lowercase());
     let result = match form.as_deref() {
         Some("jsonl") if with_crew => {
             Err("a .jsonl file holds one session; --crew goes with .html and .md".to_owned())
         }
-        Some("jsonl") => jsonl(session, &path),
-        Some("md" | "markdown") => markdown(session, &path, with_crew),
-        Some("html" | "htm") => page(session, &path, with_crew),
+        Some("jsonl") => jsonl(session, leaf, &path),
+        Some("md" | "markdown") => markdown(session, leaf, &path, with_crew),
+        Some("html" | "htm") => page(session, leaf, &path, with_crew),
         Some(_) | None => Err("the name has to end in .html, .md or .jsonl".to_owned()),
     };
     match result {
@@ -35,27 +43,36 @@ pub(super) fn export(session: &Path, path: Option<PathBuf>, cwd: &Path, with_cre
     }
 }
 
-fn page(session: &Path, path: &Path, with_crew: bool) -> Result<(), String> {
-    let options = ExportOptions { children: with_crew, leaf: None };
+fn page(
+    session: &Path,
+    leaf: Option<&EntryId>,
+    path: &Path,
+    with_crew: bool,
+) -> Result<(), String> {
+    let options = ExportOptions { children: with_crew, leaf: leaf.cloned() };
     file_to_html(session, &options, path).map_err(|error| error.to_string())
 }
 
-fn jsonl(session: &Path, path: &Path) -> Result<(), String> {
+fn jsonl(session: &Path, leaf: Option<&EntryId>, path: &Path) -> Result<(), String> {
     let header = listing::header(session).ok_or("it is not a session")?;
     let opened = open(session, header, false).map_err(|error| error.to_string())?;
-    let leaf = opened.log.last().cloned();
-    jsonl_to_file(&opened.log, leaf.as_ref(), now(), path).map_err(|error| error.to_string())
+    jsonl_to_file(&opened.log, leaf, now(), path).map_err(|error| error.to_string())
 }
 
-fn markdown(session: &Path, path: &Path, with_crew: bool) -> Result<(), String> {
+fn markdown(
+    session: &Path,
+    leaf: Option<&EntryId>,
+    path: &Path,
+    with_crew: bool,
+) -> Result<(), String> {
     if path == session {
         return Err("that is the session itself".to_owned());
     }
-    let mut text = transcript(session, "Session", 1);
+    let mut text = transcript(session, leaf, "Session", 1);
     if with_crew {
         for child in sessions::children(session) {
             text.push('\n');
-            text.push_str(&transcript(&child.path, &title(&child), 2));
+            text.push_str(&transcript(&child.path, None, &title(&child), 2));
         }
     }
     std::fs::write(path, text).map_err(|error| error.to_string())
@@ -67,9 +84,9 @@ fn title(child: &ChildOffer) -> String {
     format!("{}: {outcome}, {}", child.title, format::cost(child.cost))
 }
 
-fn transcript(session: &Path, fallback: &str, depth: usize) -> String {
-    let (lines, leaf) = sessions::lines(session);
-    let branch = walk(&lines, leaf.as_ref());
+fn transcript(session: &Path, leaf: Option<&EntryId>, fallback: &str, depth: usize) -> String {
+    let (lines, last) = sessions::lines(session);
+    let branch = walk(&lines, leaf.or(last.as_ref()));
     let name = branch.iter().rev().find_map(|entry| match &entry.body {
         EntryBody::SessionInfo { name } => name.clone(),
         _ => None,

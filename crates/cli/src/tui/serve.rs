@@ -32,15 +32,12 @@ impl Face {
     /// Serves one request that needs no other program on the terminal.
     pub(super) fn request(&mut self, request: Request) {
         match request {
-            Request::Send(command) => self.send(*command),
-            Request::Facts => self.ask_facts(),
-            Request::Files { number, query, is_path } => {
-                let (cwd, home) = (self.cwd.clone(), self.home());
-                self.beside(move || {
-                    let paths = files::find(&cwd, home.as_deref(), &query, is_path);
-                    Some(Reply::Files { number, paths })
-                });
+            Request::Send(command) => {
+                view::sending(&mut self.view, &command);
+                self.send(*command);
             }
+            Request::Facts => self.ask_facts(),
+            Request::Files { number, query, is_path } => self.files(number, query, is_path),
             Request::Models { all } => self.models(all),
             Request::UseModel { reference, save } => self.use_named(&reference, save),
             Request::CycleModel { backwards } => self.cycle(backwards),
@@ -71,16 +68,13 @@ impl Face {
                 Some(Reply::TakenBack(steering))
             }),
             Request::Shell { command, exclude } => self.shell(command, exclude),
-            Request::StopShell => {
-                if let (Some(ready), Some(session)) = (&self.ready, self.view.session()) {
-                    ready.handle.abort_command(session);
-                }
-            }
+            Request::StopShell => self.stop_shell(),
             Request::Copy { what, text } => self.copy(&what, &text),
             Request::PasteOutside => self.paste_outside(),
             Request::Export { path, with_crew } => self.export(path, with_crew),
             Request::Session => self.session_facts(),
             Request::Trust => self.ask_trust(),
+            Request::ShowTrust => self.show_trust(),
             Request::Trusted(choice) => self.trusted(choice),
             Request::Approve { id, is_allowed } => self.approve(id, is_allowed),
             Request::Reload => self.reload(),
@@ -101,6 +95,20 @@ impl Face {
         }
     }
 
+    fn stop_shell(&self) {
+        if let (Some(ready), Some(session)) = (&self.ready, self.view.session()) {
+            ready.handle.abort_command(session);
+        }
+    }
+
+    fn files(&self, number: u64, query: String, is_path: bool) {
+        let (cwd, home) = (self.cwd.clone(), self.home());
+        self.beside(move || {
+            let paths = files::find(&cwd, home.as_deref(), &query, is_path);
+            Some(Reply::Files { number, paths })
+        });
+    }
+
     fn approve(&self, question: u64, is_allowed: bool) {
         if let Some(ready) = &self.ready {
             ready.handle.answer(question, is_allowed);
@@ -112,7 +120,7 @@ impl Face {
     }
 
     /// Work that blocks, beside the loop.
-    fn beside(&self, work: impl FnOnce() -> Option<Reply> + Send + 'static) {
+    pub(super) fn beside(&self, work: impl FnOnce() -> Option<Reply> + Send + 'static) {
         let done = self.done.clone();
         tokio::task::spawn_blocking(move || {
             if let Some(reply) = work() {
@@ -333,7 +341,10 @@ impl Face {
         };
         let (cwd, home) = (self.cwd.clone(), self.home());
         let path = path.map(|path| given(&path, &cwd, home.as_deref()));
-        self.beside(move || Some(export::export(&file, path, &cwd, with_crew)));
+        self.look(Query::State, move |answer| {
+            let Answer::State(state) = answer else { return None };
+            Some(export::export(&file, state.leaf.as_ref(), path, &cwd, with_crew))
+        });
     }
 
     /// The clipboard's image or files, by a program that can read it.

@@ -81,6 +81,49 @@ fn the_budget_stops_the_run_at_a_boundary_and_kills_it_in_the_end() {
     check_rest(&play);
 }
 
+// EXEC-15, EXEC-27; task.md 12 row 96: the run goes on without a notice that
+// cannot be recorded, and the thresholds stay.
+#[test]
+fn a_budget_notice_that_cannot_be_written_is_done_without() {
+    let mut play = Play::default();
+    play.setup.settings.soft_request_budget = 4;
+    assert_eq!(play.prompt("A", "go"), Ok(()));
+    play.call_task(&a(), &["look"]);
+    let child = play.task_child("k1");
+    let work = |play: &mut Play| {
+        play.call(&child, &[("bash", json!({"command": "x"}))]);
+        play.tool_ends(&child, ToolOutcome::text("more"));
+    };
+    (0..4).for_each(|_| work(&mut play));
+    let notice = play.entries(&child).last().unwrap().id.clone();
+    assert_eq!(play.customs(child.as_str(), "task-budget").len(), 1);
+    let held = play.asked(&child);
+    play.append_fails(&child, notice);
+    assert!(play.task_result(&a()).is_none() && !is_idle(&play, &child));
+    assert_eq!(play.asked(&child), held[..held.len() - 1], "the same without the notice");
+    work(&mut play);
+    play.call(&child, &[("bash", json!({"command": "x"}))]);
+    let request = play.requests(&child).last().unwrap();
+    assert_eq!(request.tool_choice, ToolChoice::Named("yield".to_owned()), "the stop at 6");
+    play.yields(&child, json!({"n": 1}));
+    assert!(result(&play).0.contains("completed"));
+    check_rest(&play);
+}
+
+// host.md 2.2.4: any other entry ends the run.
+#[test]
+fn a_tool_result_of_a_child_that_cannot_be_written_fails_it() {
+    let mut play = calling(&["look"]);
+    let child = play.task_child("k1");
+    play.call(&child, &[("bash", json!({"command": "x"}))]);
+    play.tool_ends(&child, ToolOutcome::text("more"));
+    let last = play.entries(&child).last().unwrap().id.clone();
+    play.append_fails(&child, last);
+    let (text, _) = result(&play);
+    assert!(text.contains("failed (exit 1)") && text.contains("disk full"), "{text}");
+    check_rest(&play);
+}
+
 // EXEC-2, EXEC-22.
 #[test]
 fn the_runtime_limit_ends_a_child() {

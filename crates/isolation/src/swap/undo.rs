@@ -9,7 +9,10 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{JOURNAL, Journal, Shape, Step, exchange, is_exactly, is_same, shape, write_shape};
+use super::{
+    JOURNAL, Journal, Shape, Step, exchange, is_behind_link, is_exactly, is_same, shape,
+    write_shape,
+};
 use crate::bytes::{self, shown_path};
 use crate::git::Git;
 
@@ -136,7 +139,8 @@ impl Change<'_> {
     /// A file that is neither old nor new under the temporary name was
     /// somebody's own in the moment of the exchange: it goes back to its place.
     fn save_strangers(&self, step: &Step) {
-        if !self.has_aside(step) || self.is_ours(step) {
+        let is_hidden = is_behind_link(&self.journal.root, &step.path);
+        if is_hidden || !self.has_aside(step) || self.is_ours(step) {
             return;
         }
         let (at, aside) = (self.at(step), self.aside(step));
@@ -151,7 +155,11 @@ impl Change<'_> {
 
     fn put_back(&self, step: &Step, warnings: &mut Vec<String>) {
         let (at, aside, old) = (self.at(step), self.aside(step), self.old_content(step));
-        if is_same(&step.old, &old, &at) {
+        let is_hidden = is_behind_link(&self.journal.root, &step.path);
+        if is_hidden && step.old == Shape::Absent {
+            return;
+        }
+        if !is_hidden && is_same(&step.old, &old, &at) {
             if let (Shape::File(mode), true) =
                 (&step.old, is_exactly(&step.new, &self.new_content(step), &at))
             {
@@ -165,7 +173,7 @@ impl Change<'_> {
             return;
         }
         let said = |what: &str| format!("`{}` {what}", shown_path(&step.path));
-        if !is_same(&step.new, &self.new_content(step), &at) {
+        if is_hidden || !is_same(&step.new, &self.new_content(step), &at) {
             if self.done.is_none_or(|done| done.contains(&step.number)) {
                 warnings.push(said("was changed meanwhile and left as it is"));
             }
@@ -205,7 +213,11 @@ impl Change<'_> {
                 warnings.push(format!("what stood in `{path}` for a moment is now in `{aside}`"));
             }
         }
-        if step.old != Shape::Absent || !matches!(shape(&self.at(step)), Ok(Shape::Absent)) {
+        let is_hidden = is_behind_link(&self.journal.root, &step.path);
+        if is_hidden
+            || step.old != Shape::Absent
+            || !matches!(shape(&self.at(step)), Ok(Shape::Absent))
+        {
             return;
         }
         let nearest = step.temporary.parent().unwrap_or(Path::new(""));

@@ -5,7 +5,7 @@ use std::fs;
 use crew_task::isolation::Merged;
 use crew_task::settings::{Backend, Merge};
 
-use crate::world::{BACKENDS, World, chmod, lines, mode, try_git, with_line};
+use crate::world::{BACKENDS, Child, World, chmod, lines, mode, try_git, with_line};
 
 fn log(world: &World, base: &str) -> Vec<String> {
     let range = format!("{base}..HEAD");
@@ -45,7 +45,7 @@ fn commits_of_a_child_arrive_as_they_are() {
     }
 }
 
-// Row 81; ISO-7, ISO-10
+// task.md 12 row 81; ISO-7, ISO-10
 #[test]
 fn the_commit_holds_only_what_the_child_did() {
     for backend in BACKENDS {
@@ -131,7 +131,7 @@ fn commits_are_picked_onto_a_head_that_moved() {
     }
 }
 
-// Row 80; ISO-15, ISO-17
+// task.md 12 row 80; ISO-15, ISO-17
 #[test]
 fn a_conflict_keeps_the_branch_and_the_tree() {
     let world = World::branch(Backend::Auto);
@@ -375,4 +375,33 @@ fn a_commit_with_names_of_git_is_refused() {
     assert_eq!((world.tree(), world.head()), (before, head));
     assert_eq!(branches(&world), "main");
     assert_eq!(fs::read(world.path(".git/config")).unwrap(), config);
+}
+
+// ISO-9: what a message is generated from: only what the host commits itself,
+// and nothing of the person's.
+#[test]
+fn the_description_is_what_the_host_will_commit() {
+    let world = World::branch(Backend::Auto);
+    world.write("b.txt", world.read("b.txt") + "USER-WORK\n");
+    world.write("mine", "UNTRACKED\n");
+    let describe = |child: &Child, bytes: usize| {
+        world.copies.describe(child.prepared.handle, bytes, &|| false).unwrap()
+    };
+    let child = world.start("kid");
+    assert_eq!(describe(&child, 4096), None);
+    child.append("a.txt", "ONE\n");
+    child.git(&["commit", "-qm", "one", "a.txt"]);
+    assert_eq!(describe(&child, 4096), None, "the child committed all");
+    child.append("dir/c.txt", "TWO\n");
+    let state = world.state();
+    let diff = describe(&child, 4096).unwrap();
+    assert!(diff.contains("dir/c.txt") && diff.contains("+TWO"), "{diff}");
+    for foreign in ["USER-WORK", "UNTRACKED", "ONE"] {
+        assert!(!diff.contains(foreign), "{diff}");
+    }
+    assert_eq!(describe(&child, 10).unwrap().len(), 10);
+    assert_eq!(world.state(), state);
+    assert!(world.copies.describe(99, 10, &|| false).is_err());
+    world.applied(&child);
+    assert!(world.read("dir/c.txt").ends_with("TWO\n"));
 }

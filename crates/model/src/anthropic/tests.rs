@@ -149,7 +149,7 @@ fn own_budgets_replace_the_defaults() {
 
 #[test]
 fn a_tool_is_forced_only_where_the_api_takes_it() {
-    // task.md EXEC-8, OBS-9.
+    // task.md EXEC-8, OBS-9; task.md 12 row 30.
     let check = |tool: &str, level, compat: Option<&str>, expected: Value| {
         let mut request = request(vec![SYSTEM, USER]);
         request.tool_choice = ToolChoice::Named(tool.into());

@@ -264,7 +264,7 @@ fn a_history_of_tools_keeps_the_tools_member_where_it_is_required() {
 
 #[test]
 fn a_forced_tool_is_named_if_it_is_offered_and_can_be_forced() {
-    // task.md OBS-9.
+    // task.md OBS-9; task.md 12 row 30.
     let forced = |name: &str, switches: &str| {
         let mut request = compat(asking(vec![TOOLS, USER]), switches);
         request.tool_choice = ToolChoice::Named(name.into());

@@ -270,7 +270,7 @@ fn the_session_names_the_prompt_cache() {
 
 #[test]
 fn a_forced_tool_is_named() {
-    // task.md OBS-9.
+    // task.md OBS-9; task.md 12 row 30.
     let mut request = asking(vec![TOOLS, USER]);
     request.tool_choice = ToolChoice::Named("ls".into());
     let choice = json!({"type": "function", "name": "ls"});

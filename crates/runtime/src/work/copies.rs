@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crew_base::limits::DIFF_BYTES_MAX;
 use crew_engine::api::task::isolation::{Capture, Integration, Plan, Prepared};
 use crew_isolation::{Copies, Recovered};
 
@@ -55,6 +56,17 @@ impl Isolated {
         let handle = state.last;
         state.handles.insert(handle, (copies, prepared.handle));
         Ok((Prepared { handle, ..prepared }, warnings))
+    }
+
+    /// What is to be committed for the child of a copy, as a diff.
+    pub(super) fn describe(
+        &self,
+        handle: u64,
+        cancel: &dyn Fn() -> bool,
+    ) -> Result<Option<String>, String> {
+        let known = self.lock().handles.get(&handle).cloned();
+        let (copies, handle) = known.ok_or("the copy does not exist any more")?;
+        copies.describe(handle, DIFF_BYTES_MAX, cancel).map_err(|error| with_causes(&error))
     }
 
     /// Captures what changed in a copy, brings it back, and removes the copy:

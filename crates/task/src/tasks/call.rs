@@ -241,6 +241,7 @@ impl Tasks {
             | Stage::Writing { .. }
             | Stage::AwaitingClose { .. }
             | Stage::Integrating { .. } => {}
+            Stage::Wording { .. } => self.stop_wording(session),
         }
     }
 

@@ -175,6 +175,7 @@ impl Tasks {
             | Stage::Running
             | Stage::Writing { .. }
             | Stage::AwaitingClose { .. }
+            | Stage::Wording { .. }
             | Stage::Integrating { .. } => {}
         }
     }

@@ -38,7 +38,10 @@ impl Tasks {
                 }
                 self.finish(now, ids, session, false);
             }
-            Stage::Isolating { .. } | Stage::Writing { .. } | Stage::Integrating { .. } => {}
+            Stage::Isolating { .. }
+            | Stage::Writing { .. }
+            | Stage::Wording { .. }
+            | Stage::Integrating { .. } => {}
         }
     }
 
@@ -151,10 +154,8 @@ impl Tasks {
             return;
         };
         let settings = &call.setup.settings.isolation;
-        let label = call.slots[child.place.1].resolved.item.name.as_deref();
-        let capture = isolation::capture(settings, prepared, &lease.folder, &child.id, label);
-        child.stage = Stage::Integrating { record };
-        self.out.push(Effect::Integrate { session: session.clone(), capture });
+        let capture = isolation::capture(settings, prepared, &lease.folder, &child.id);
+        self.word(session, record, capture);
     }
 
     /// The changes of a child were brought back, or kept, or lost in a failure

@@ -21,6 +21,7 @@ impl Tasks {
             Stage::Isolating { .. }
             | Stage::Writing { .. }
             | Stage::AwaitingClose { .. }
+            | Stage::Wording { .. }
             | Stage::Integrating { .. } => None,
         });
         let calls = self.calls.values().filter_map(|call| call.progress_due);
@@ -52,6 +53,7 @@ impl Tasks {
             | Stage::Isolating { .. }
             | Stage::Writing { .. }
             | Stage::AwaitingClose { .. }
+            | Stage::Wording { .. }
             | Stage::Integrating { .. } => {}
         }
     }

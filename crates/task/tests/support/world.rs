@@ -159,6 +159,12 @@ impl World {
                 }
                 self.writes.push(write);
             }
+            Effect::Describe { handle, .. } => self.log.push(format!("describe {handle}")),
+            Effect::Word { messages, .. } => {
+                let Message::User(user) = &*messages[1] else { panic!("a question") };
+                self.log.push(format!("word {}", user.content.text()));
+            }
+            Effect::StopWording { .. } => self.log.push("stop wording".into()),
             Effect::Integrate { session, capture } => {
                 self.log.push("integrate".into());
                 self.captures.push((session, capture));

@@ -98,6 +98,10 @@ fn work_done(play: &Play, work: &TaskWork) -> Option<Event> {
             session: session.clone(),
             path: Ok(format!("{}/{}", write.folder, write.text_name)),
         },
+        TaskWork::Describe { session, .. } => Event::TaskDescribed {
+            session: session.clone(),
+            diff: Ok(Some(format!("+ work of {session}"))),
+        },
         TaskWork::Integrate { session, .. } => Event::TaskIntegrated {
             session: session.clone(),
             result: Ok(Integration { merged: Merged::Nothing, ..Integration::default() }),

@@ -9,7 +9,7 @@ use crew_base::entry::{Entry, EntryBody};
 use crew_base::id::{EntryId, SessionId};
 use crew_base::message::{Message, SharedMessage, StopReason};
 use crew_base::model::ModelRequest;
-use crew_engine::api::{CommandId, CrewUpdate, Status, UpdateKind};
+use crew_engine::api::{CommandId, CrewUpdate, MoveEnd, Status, UpdateKind};
 
 pub(super) use grammar::Grammar;
 
@@ -22,17 +22,49 @@ pub(super) struct Checks {
     /// Sessions that lost entries; their requests are mended by the encoders
     /// (`host.md` 9.1.7).
     torn: BTreeSet<SessionId>,
-    /// The last entry written of each session.
+    /// The last entry written of each session, which is where one that is
+    /// opened again stands.
+    ends: BTreeMap<SessionId, EntryId>,
+    /// Where each session stands.
     leaves: BTreeMap<SessionId, EntryId>,
+    /// Where a session may stand besides its last entry: a move in its tree goes
+    /// there, or may have gone (`host.md` 2.8.2).
+    places: BTreeMap<SessionId, BTreeSet<Option<EntryId>>>,
     /// In which session each marked text was typed.
     markers: BTreeMap<String, SessionId>,
     unanswered: BTreeSet<CommandId>,
 }
 
 impl Checks {
+    /// The session may go there, if nothing comes between.
+    pub(super) fn may_move(&mut self, session: &SessionId, leaf: Option<EntryId>) {
+        self.places.entry(session.clone()).or_default().insert(leaf);
+    }
+
+    /// A move ended. While an entry of the session is lost, the move may be
+    /// taken back with it, or not.
+    pub(super) fn moved(&mut self, session: &SessionId, end: &MoveEnd, is_broken: bool) {
+        if is_broken {
+            return;
+        }
+        let places = self.places.remove(session).unwrap_or_default();
+        if let MoveEnd::Moved(moved) = end
+            && places.contains(&moved.leaf)
+        {
+            self.requests.remove(session);
+            match &moved.leaf {
+                Some(leaf) => self.leaves.insert(session.clone(), leaf.clone()),
+                None => self.leaves.remove(session),
+            };
+        }
+    }
+
     /// A session is opened again from its file.
     pub(super) fn reopened(&mut self, session: &SessionId) {
         self.requests.remove(session);
+        self.places.remove(session);
+        let end = self.ends.get(session).cloned();
+        self.leaves.extend(end.map(|end| (session.clone(), end)));
     }
 
     pub(super) fn torn(&mut self, session: &SessionId) {
@@ -47,8 +79,13 @@ impl Checks {
     /// A written entry follows the one written before it (`host.md` 2.2.4,
     /// 2.4.1); what was typed stands once and in one session.
     pub(super) fn written(&mut self, session: &SessionId, entry: &Entry) -> Result<(), String> {
+        self.ends.insert(session.clone(), entry.id.clone());
         let leaf = self.leaves.insert(session.clone(), entry.id.clone());
-        if leaf != entry.parent_id {
+        let places = self.places.get(session);
+        let moved = places.is_some_and(|places| places.contains(&entry.parent_id));
+        if leaf != entry.parent_id && moved {
+            self.requests.remove(session);
+        } else if leaf != entry.parent_id {
             let (id, parent) = (&entry.id, &entry.parent_id);
             return Err(format!("{session}: entry {id} follows {parent:?}, written was {leaf:?}"));
         }
@@ -140,7 +177,7 @@ impl Checks {
 }
 
 /// Every call of a good answer has exactly one result, directly behind it.
-fn pairs(messages: &[SharedMessage]) -> Result<(), String> {
+pub(super) fn pairs(messages: &[SharedMessage]) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
         match message.as_ref() {

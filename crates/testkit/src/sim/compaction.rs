@@ -79,10 +79,11 @@ impl World {
     /// The context of every owner is what its file gives (2.6).
     pub(super) fn contexts_are_stored(&self) -> Result<(), String> {
         for session in self.owners.iter().filter(|owner| !self.checks.is_torn(owner)) {
-            let Some(loaded) = self.disk.load(session) else { continue };
             let Some(agent) = self.engine.agent(session) else { continue };
+            let leaf = agent.record().leaf();
+            let Some(context) = self.disk.context(session, leaf) else { continue };
             let held: Vec<_> = agent.record().messages().map(|held| untimed(held)).collect();
-            let stored: Vec<_> = loaded.context.iter().map(|(_, stored)| untimed(stored)).collect();
+            let stored: Vec<_> = context.iter().map(|(_, stored)| untimed(stored)).collect();
             if held != stored {
                 return Err(format!("{session}: the context is not what the file gives"));
             }
@@ -97,12 +98,12 @@ fn untimed(message: &Message) -> Message {
     match &mut message {
         Message::Custom(custom) => custom.timestamp = Default::default(),
         Message::CompactionSummary(summary) => summary.timestamp = Default::default(),
+        Message::BranchSummary(summary) => summary.timestamp = Default::default(),
         Message::System(_)
         | Message::User(_)
         | Message::Assistant(_)
         | Message::ToolResult(_)
-        | Message::BashExecution(_)
-        | Message::BranchSummary(_) => {}
+        | Message::BashExecution(_) => {}
     }
     message
 }

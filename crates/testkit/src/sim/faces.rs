@@ -3,9 +3,10 @@
 use crew_base::id::SessionId;
 use crew_base::message::Message;
 use crew_base::model::ThinkingLevel;
-use crew_engine::api::{AbortOrigin, Command, CommandId, Control, QueueMode};
+use crew_engine::api::{AbortOrigin, BranchWish, Command, CommandId, Control, QueueMode};
 use crew_engine::{Event, Source};
 
+use super::checks::pairs;
 use super::world::World;
 use crate::fixtures;
 
@@ -15,7 +16,7 @@ impl World {
     pub(super) fn random_command(&mut self) -> Result<(), String> {
         let Some(owner) = self.some_owner() else { return self.open_owner(None) };
         let shown = self.engine.attached().cloned().unwrap_or_else(|| owner.clone());
-        let command = match self.rng.below(25) {
+        let command = match self.rng.below(26) {
             0..=3 => Command::Prompt(shown, self.typed()),
             // Also in the step in which the owner gets idle (case 13).
             4 => Command::PromptOrSteer(shown, self.typed()),
@@ -38,6 +39,10 @@ impl World {
             21 => Command::Control(shown, self.control()),
             22 => Command::Inject(shown, self.typed()),
             23 => Command::Compact(shown, None),
+            24 => match self.place(&shown) {
+                Some(navigate) => navigate,
+                None => self.wrong_command(shown),
+            },
             _ => {
                 if self.rng.below(40) == 0 {
                     self.now = self.now + 86_400_001;
@@ -46,6 +51,19 @@ impl World {
             }
         };
         self.command(command)
+    }
+
+    /// A place in the tree of an owner whose calls all have their results: what
+    /// lacks one is mended by the encoders (`host.md` 9.1.7).
+    fn place(&mut self, session: &SessionId) -> Option<Command> {
+        let number = self.rng.below(u64::MAX);
+        let to = self.disk.entry(session, number)?;
+        let branch = self.disk.branch(session, None, &to).ok()?;
+        let messages: Vec<_> = branch.context.into_iter().map(|(_, message)| message).collect();
+        pairs(&messages).ok()?;
+        let summary = (self.rng.below(2) == 0).then(BranchWish::default);
+        let label = (self.rng.below(4) == 0).then(|| "label".to_owned());
+        Some(Command::Navigate { session: session.clone(), to, summary, label })
     }
 
     fn some_owner(&mut self) -> Option<SessionId> {

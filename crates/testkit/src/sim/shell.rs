@@ -8,7 +8,7 @@ use crew_base::message::{Content, Message, ToolResultMessage};
 use crew_base::model::{ModelRequest, ThinkingLevel};
 use crew_base::tool::{ToolDefinition, ToolOutcome, ToolProgress};
 use crew_engine::api::task::{Phase, TASK_TOOL};
-use crew_engine::api::{CrewUpdate, Update, UpdateKind};
+use crew_engine::api::{CrewUpdate, MoveEnd, SessionUpdate, Update, UpdateKind};
 use crew_engine::{Effect, Event, OpenPlan, Opened};
 
 use serde_json::Value;
@@ -32,7 +32,10 @@ impl World {
                 if self.owners.contains(&session) && self.engine.attached() != Some(&session) {
                     return Err(format!("a run started in the detached owner {session}"));
                 }
-                if compaction::is_summary(&request) {
+                if request.session != session {
+                    // For a commit message: it belongs to no conversation.
+                    wording(&request)?;
+                } else if compaction::is_summary(&request) {
                     compaction::check(&request).map_err(|error| format!("{session}: {error}"))?;
                 } else if !self.broken.contains_key(&session) {
                     self.checks.request(&session, &request)?;
@@ -50,10 +53,14 @@ impl World {
                 let discovery = Arc::new(fixtures::discovery(&["scout"]));
                 self.push(origin, Event::Discovered { run, discovery });
             }
-            Effect::ReadBranch { session, run, .. } => {
-                self.may_start(&session)?;
+            Effect::ReadBranch { session, run, from, to } => {
                 let origin = self.other();
-                let result = Err("the simulated disk keeps no tree".to_owned());
+                // What stands behind a failed entry ends as failed.
+                let result = if self.broken.contains_key(&session) {
+                    Err("scripted: the session could not be written".to_owned())
+                } else {
+                    self.disk.branch(&session, from.as_ref(), &to).map(Box::new)
+                };
                 self.push(origin, Event::BranchRead { session, run, result });
             }
             Effect::Cancel { session, run } => self.cancel(session, run),
@@ -298,6 +305,11 @@ impl World {
             }
             Update::Answered { command, .. } => self.checks.answered(*command),
             Update::Session { session, update } => {
+                if let SessionUpdate::MoveEnd(end) = update {
+                    let is_broken = self.broken.contains_key(session);
+                    self.checks.moved(session, end, is_broken);
+                    self.summary.moves += u64::from(matches!(end, MoveEnd::Moved(_)));
+                }
                 self.grammar.take(update).map_err(|error| format!("{session}: {error}"))
             }
             _ => Ok(()),
@@ -320,4 +332,12 @@ impl World {
 
 fn is_message(body: &EntryBody) -> bool {
     matches!(body, EntryBody::Message { .. } | EntryBody::CustomMessage { .. })
+}
+
+/// What asks for a commit message offers nothing to call (`task.md` ISO-9).
+fn wording(request: &ModelRequest) -> Result<(), String> {
+    let calls = request.messages.iter().any(
+        |message| matches!(&**message, Message::System(system) if !system.tools_added.is_empty()),
+    );
+    if calls { Err("a request for a commit message offers tools".to_owned()) } else { Ok(()) }
 }

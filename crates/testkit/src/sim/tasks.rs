@@ -11,7 +11,7 @@ use crew_base::message::ToolResultMessage;
 use crew_base::time::Time;
 use crew_engine::api::task::isolation::{Integration, Merged, Prepared};
 use crew_engine::api::task::{
-    Lease, Mode, OpenTask, Phase, Policy, Setup, Spawns, TASK_TOOL, Update, general,
+    Lease, Merge, Mode, OpenTask, Phase, Policy, Setup, Spawns, TASK_TOOL, Update, general,
 };
 use crew_engine::{Event, TaskWork};
 
@@ -54,6 +54,10 @@ impl Kids {
         let mut setup = Setup::default();
         let settings = &mut setup.settings;
         settings.isolation.enabled = true;
+        if rng.below(3) == 0 {
+            settings.isolation.merge = Merge::Branch;
+            settings.isolation.generated_messages = true;
+        }
         settings.max_concurrency = rng.below(4) as i64;
         settings.soft_request_budget = [3, 6, 200][rng.below(3) as usize];
         settings.max_runtime_ms = [0, 0, 20_000][rng.below(3) as usize];
@@ -193,6 +197,14 @@ impl World {
                     Ok(write.path())
                 };
                 Event::ArtifactWritten { session, path }
+            }
+            TaskWork::Describe { session, .. } => {
+                let diff = match self.rng.below(3) {
+                    0 => Err("scripted: git failed".to_owned()),
+                    1 => Ok(None),
+                    _ => Ok(Some("+ work".to_owned())),
+                };
+                Event::TaskDescribed { session, diff }
             }
             TaskWork::Integrate { session, .. } => {
                 if self.kids.all.get(&session).is_none_or(|kid| !kid.is_closed) {

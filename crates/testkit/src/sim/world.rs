@@ -267,6 +267,9 @@ impl World {
         {
             self.broken.remove(session);
         }
+        if let Event::BranchRead { session, result: Ok(branch), .. } = &event {
+            self.checks.may_move(session, branch.leaf.clone());
+        }
         self.opening_ends(&event);
         self.kids_hear(&event);
         let shown = self.engine.attached().cloned();

@@ -127,8 +127,7 @@ fn line(view: &View, one: &Subagent, chosen: bool, names: Option<usize>) -> Row 
 /// The last action, which says what it waits for (TERM-40).
 fn action(one: &Subagent, view: &View) -> String {
     let text = one.text.clone().unwrap_or_default();
-    let text =
-        if one.status == Status::Error { crate::failure::in_words(&text) } else { text };
+    let text = if one.status == Status::Error { crate::failure::in_words(&text) } else { text };
     let first = crew_base::text::sanitise_inline(text.lines().next().unwrap_or_default());
     if let Some(ended) = one.ended {
         let ago = format::ago(view.now.since(ended));

@@ -182,14 +182,16 @@ fn queue(view: &View) -> Vec<Row> {
         6..12 => 1,
         _ => 0,
     };
-    let steer = if view.run.compacting.is_some() { "after compaction" } else { "steer" };
-    let steering = view.queue.steering.iter().map(|text| (steer.to_owned(), text));
+    let steering = view.queue.steering.iter().map(|text| ("steer".to_owned(), text));
     let follow_up = view.queue.follow_up.iter().map(|text| ("follow-up".to_owned(), text));
-    let until =
-        if view.session.is_none() { "until the session is open" } else { "after the summary" };
+    let until = match (&view.session, &view.run.compacting) {
+        (None, _) => "until the session is open",
+        (Some(_), Some(_)) => "after compaction",
+        (Some(_), None) => "after the summary",
+    };
     let early = view.early.iter().map(|(text, _)| (until.to_owned(), text));
     let owner: Vec<_> = early.chain(steering).chain(follow_up).collect();
-    let taken_back = if view.early.is_empty() { owner.len() } else { 0 };
+    let taken_back = if view.session.is_some() { owner.len() } else { 0 };
     let theirs = view.steers().map(|(id, text)| (format!("steer to {id}"), text));
     let all: Vec<_> = owner.into_iter().chain(theirs).collect();
     let mut rows = Vec::new();

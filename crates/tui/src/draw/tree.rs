@@ -141,13 +141,10 @@ fn asking(view: &View, tree: &Tree) -> (Row, Option<usize>) {
 
 fn foot(columns: usize) -> Row {
     let long = "Enter continue from here (a user message goes back into the editor)";
-    let more = ["←→ fold", "Shift+L label", "Esc"];
-    let whole = hints(&[long, more[0], more[1], more[2]], columns);
+    let (fold, label, leave) = ("←→ fold", "Shift+L label", "Esc");
+    let (filter, times) = ("Ctrl+O filter", "Ctrl+T label times");
     if columns >= 100 {
-        return whole;
+        return hints(&[long, fold, label, times, leave], columns);
     }
-    hints(
-        &["Enter continue", more[0], more[1], "Ctrl+O filter", "Ctrl+T label times", more[2]],
-        columns,
-    )
+    hints(&["Enter continue", fold, label, filter, times, leave], columns)
 }

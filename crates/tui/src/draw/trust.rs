@@ -37,9 +37,9 @@ pub(super) fn rows(files: &TrustFiles, at: usize, columns: usize) -> Vec<Row> {
     ];
     rows.extend(answers(&choices, at, columns));
     let hint = if columns >= 60 {
-        "1–5 or ↑↓ choose, Enter confirms · Esc: not this time"
+        "1–5 or ↑↓ choose, Enter confirms · v shows the files · Esc: not this time"
     } else {
-        "1–5 ↑↓, Enter · Esc: not now"
+        "1–5 ↑↓, Enter · v files · Esc: not now"
     };
     rows.push(Row::of(hint, MUTED).cut(columns));
     rows

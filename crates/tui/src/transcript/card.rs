@@ -121,8 +121,7 @@ impl Card {
     /// Error or reason, then last words, tools and time (CARD-3, CARD-4).
     fn failure(&self, columns: usize, expanded: bool, style: Style) -> Vec<Line> {
         let is_error = self.status == Status::Error && !expanded;
-        let mut text =
-            if is_error { failure::in_words(&self.text) } else { self.text.clone() };
+        let mut text = if is_error { failure::in_words(&self.text) } else { self.text.clone() };
         let last = self.last_text.as_deref().filter(|last| !self.text.contains(*last));
         if let (Some(last), false) = (last, expanded) {
             let words = crew_base::text::sanitise_inline(last);

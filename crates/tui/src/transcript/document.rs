@@ -83,8 +83,8 @@ fn quoted(text: &str) -> String {
     lines.iter().map(|line| format!("> {line}").trim_end().to_owned() + "\n").collect()
 }
 
-/// A fence longer than every run of its sign in the text.
-fn fence(text: &str) -> String {
+/// A text in a fence longer than every run of its sign in it.
+pub fn fence(text: &str) -> String {
     let lines = clean_lines(text.trim_matches('\n'));
     let run = |line: &String| line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let longest = lines.iter().map(run).max().unwrap_or(0);

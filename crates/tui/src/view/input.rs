@@ -78,7 +78,8 @@ impl View {
             self.ask(Request::Suspend);
             return None;
         }
-        if self.question.is_some()
+        if self.full.is_none()
+            && self.question.is_some()
             && let Some(command) = self.question_key(key)
         {
             return command;
@@ -136,7 +137,7 @@ impl View {
             Deed::Leader => self.leader = Some(self.now),
             Deed::Jump(backwards) => self.jump = Some(backwards),
             Deed::Transcript => self.open_transcript(),
-            Deed::TakeBack => self.ask(Request::TakeBack),
+            Deed::TakeBack => self.take_back(),
             Deed::EditOutside => self.edit_outside(),
             Deed::PasteOutside => self.ask(Request::PasteOutside),
             Deed::Widget => self.widget_long = !self.widget_long,
@@ -320,8 +321,10 @@ impl View {
     /// Stops the owner only; queued texts come back into the editor (case 14).
     fn stop_owner(&mut self) -> Option<Command> {
         let session = self.session.clone()?;
-        if !(self.queue.steering.is_empty() && self.queue.follow_up.is_empty()) {
-            self.ask(Request::TakeBack);
+        let waits = [&self.queue.steering, &self.queue.follow_up].iter().any(|all| !all.is_empty());
+        // A move that is cancelled leaves the owner idle: it gets them at once.
+        if waits || self.run.leaving.is_none() && !self.early.is_empty() {
+            self.take_back();
         }
         self.command(Command::Abort(session), super::Sent::Other("stop".to_owned()))
     }
@@ -345,7 +348,7 @@ impl View {
             (Code::Char('P'), false) => self.ask(Request::CycleModel { backwards: true }),
             (Code::Char('r'), false) => self.answer_approval(false),
             (Code::Char('t'), false) => self.open_tree(),
-            (Code::Char('u'), false) => self.ask(Request::TakeBack),
+            (Code::Char('u'), false) => self.take_back(),
             (Code::Char('v'), false) => self.ask(Request::PasteOutside),
             (Code::Char('x'), false) => self.ask_stop(),
             (Code::Char('y'), false) | (Code::Char('x'), true) => self.copy_reply(),

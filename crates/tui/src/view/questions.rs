@@ -140,6 +140,10 @@ impl View {
             Code::Char('p') if key.ctrl => at.saturating_sub(1),
             Code::Char('n') if key.ctrl => (at + 1).min(last),
             Code::Char(c @ '1'..='5') if !key.ctrl && !key.alt => c as usize - '1' as usize,
+            Code::Char('v') if !key.ctrl && !key.alt => {
+                self.ask(Request::ShowTrust);
+                return;
+            }
             Code::Esc => {
                 self.question = None;
                 let choice = TrustChoice::NotNow;

@@ -58,6 +58,7 @@ pub fn reply(view: &mut View, now: Time, reply: Reply) {
         Reply::ShellEnded => view.shell = None,
         Reply::Edited(text) => view.editor.set(text.trim_end_matches('\n')),
         Reply::Insert(text) => view.editor.insert_text(&text),
+        Reply::Page { title, items } => view.show_page(title, items),
         Reply::Trust(files) => view.ask_person(Question::Trust { files, at: 0, at_start: false }),
         Reply::Choose(choice) => view.ask_person(Question::Choose { choice, at: 0 }),
         Reply::Approval(approval) => view.approval(approval),

@@ -110,7 +110,7 @@ impl View {
             "reload" => self.ask(Request::Reload),
             "redraw" | "scrollback" => self.print_again(),
             "transcript" => self.open_transcript(),
-            "queue" => self.ask(Request::TakeBack),
+            "queue" => self.take_back(),
             "edit" => self.ask(Request::EditOutside(String::new())),
             "pi-crew-abort" if argument.is_empty() => self.ask_stop(),
             "pi-crew-abort" => return self.crew_deed("stop", argument),

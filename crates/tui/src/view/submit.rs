@@ -43,8 +43,8 @@ impl View {
             self.tell_no_model();
             return None;
         }
-        if self.run.leaving.is_some() {
-            // Sent when the summary is there (`host.md` 3.1.11).
+        if self.run.leaving.is_some() || self.run.compacting.is_some() {
+            // Sent when the summary is there (`host.md` 3.1.11, 8.12).
             let text = self.take_draft();
             self.early.push((text, later));
             return None;
@@ -77,6 +77,16 @@ impl View {
             };
             self.ask(Request::Send(Box::new(command)));
         }
+    }
+
+    /// Takes back what waits: here, and in the engine.
+    pub(super) fn take_back(&mut self) {
+        if self.session.is_some() && !self.early.is_empty() {
+            let texts = self.early.drain(..).map(|(text, _)| text);
+            let texts = texts.collect::<Vec<_>>().join("\n");
+            self.give_back(&texts);
+        }
+        self.ask(Request::TakeBack);
     }
 
     /// The draft, which goes into the history.

@@ -231,6 +231,7 @@ impl View {
             let what = format!("compaction: {error}");
             self.live.add(Item::Failure { what, next: None });
         }
+        self.submit_early();
         self.ask(Request::Facts);
     }
 
@@ -273,7 +274,12 @@ impl View {
                 self.live.print("the move in the tree was stopped; nothing changed", MUTED);
             }
             Sent::Other(what) => {
-                let (why, next) = self.refused(&refusal);
+                let (why, next) = match self.refused(&refusal) {
+                    (why, Some(_)) if refusal == Refusal::Busy => {
+                        (why, Some("Esc stops it; then try again".to_owned()))
+                    }
+                    told => told,
+                };
                 self.live.add(Item::Failure { what: format!("{what}: {why}"), next });
             }
         }

@@ -54,6 +54,8 @@ pub struct Reader {
     /// Whether nothing has arrived yet.
     pub waits: bool,
     asked: Time,
+    /// How its subagent stood when it was read last, and whether it was gone.
+    stood: Option<(Status, bool)>,
 }
 
 /// What follows a key.
@@ -83,6 +85,7 @@ impl Reader {
             typing: false,
             waits,
             asked: now,
+            stood: None,
         }
     }
 
@@ -170,6 +173,14 @@ impl View {
         self.refresh_reader();
     }
 
+    /// Opens something to read; a question that is open waits behind it.
+    pub(in crate::view) fn show_page(&mut self, title: String, items: Vec<Item>) {
+        let mut reader = Reader::new(Source::Stored(title), self.now);
+        reader.follows = false;
+        reader.set(items);
+        self.show(Full::Reader(Box::new(reader), None));
+    }
+
     /// Makes the rows of an open transcript view and asks for news of an open
     /// subagent; called before each drawing.
     pub fn refresh_reader(&mut self) {
@@ -184,18 +195,25 @@ impl View {
                 reader.top = last;
             }
             reader.top = reader.top.min(last);
-            if let Source::Subagent(id) = &reader.source
-                && self.now.since(reader.asked) >= READ_MS
-                && let Some(one) = self.crew.open.iter().find(|one| one.id == *id)
-                && one.status == Status::Running
-            {
-                reader.asked = self.now;
-                let request =
-                    Request::Read { id: id.clone(), session: one.session.clone(), path: None };
-                self.ask(request);
-            }
+            self.read_again(reader);
         }
         self.full = Some(full);
+    }
+
+    /// Asks for the transcript of a subagent again: now and then while it runs,
+    /// and once when it stands otherwise, for its last words.
+    fn read_again(&mut self, reader: &mut Reader) {
+        let Source::Subagent(id) = &reader.source else { return };
+        let Some(one) = self.crew.get(id) else { return };
+        let stands = Some((one.status, one.ended.is_some()));
+        let is_new = reader.stood.is_some() && reader.stood != stands;
+        let is_due = one.status == Status::Running && self.now.since(reader.asked) >= READ_MS;
+        reader.stood = stands;
+        if is_new || is_due {
+            reader.asked = self.now;
+            let (id, session) = (id.clone(), one.session.clone());
+            self.ask(Request::Read { id, session, path: None });
+        }
     }
 
     pub(in crate::view) fn reader_key(&mut self, reader: &mut Reader, key: Key) -> After {
@@ -234,40 +252,28 @@ impl View {
             Code::Left => self.other(reader, false),
             Code::Right => self.other(reader, true),
             Code::Char('y') => self.copy_item(reader),
-            Code::Char('a') => {
-                if let Source::Subagent(id) = &reader.source {
-                    let id = id.clone();
-                    if self.crew.get(&id).is_some_and(super::super::crew::Subagent::awaits) {
-                        self.receive_as(Receiver::Answer(id));
-                        return After::Leave;
-                    }
-                }
-            }
-            Code::Char('i') => {
-                if let Source::Subagent(id) = &reader.source
-                    && self.crew.open.iter().any(|one| one.id == *id)
-                {
-                    self.receive_as(Receiver::Steer(id.clone()));
-                    return After::Leave;
-                }
-            }
-            Code::Char('x') => {
-                if let Source::Subagent(id) = &reader.source {
-                    let id = id.clone();
-                    if self.crew.open.iter().any(|one| one.id == id) {
-                        let ids = vec![id];
-                        self.ask_person(super::super::questions::Kind::Stop {
-                            ids,
-                            at: 0,
-                            armed: false,
-                        });
-                        return After::Leave;
-                    }
-                }
-            }
+            Code::Char('a' | 'i' | 'x') => return self.reader_deed(reader, key.code),
             _ => {}
         }
         After::Stay
+    }
+
+    /// What is done to the subagent that is read: answer, steer, stop.
+    fn reader_deed(&mut self, reader: &Reader, code: Code) -> After {
+        let Source::Subagent(id) = &reader.source else { return After::Stay };
+        let Some(one) = self.crew.open.iter().find(|one| one.id == *id) else {
+            return After::Stay;
+        };
+        match code {
+            Code::Char('a') if one.awaits() => self.receive_as(Receiver::Answer(id.clone())),
+            Code::Char('i') => self.receive_as(Receiver::Steer(id.clone())),
+            Code::Char('x') => {
+                let ids = vec![id.clone()];
+                self.ask_person(super::super::questions::Kind::Stop { ids, at: 0, armed: false });
+            }
+            _ => return After::Stay,
+        }
+        After::Leave
     }
 
     /// The subagent before or behind, in the order of the board.

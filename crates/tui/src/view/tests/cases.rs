@@ -489,3 +489,40 @@ fn a_held_back_request_says_how_long() {
     world.facts(|facts| facts.waits = Some(wait.to_owned()));
     assert!(world.row_with(&format!("{wait} · 0s · Esc stops it")).is_some(), "{:?}", world.rows());
 }
+
+// host.md 8.12, TERM-61: during a compaction texts wait here and are sent after
+// it; they can be taken back.
+#[test]
+fn texts_wait_for_the_end_of_a_compaction() {
+    let mut world = World::new(100, 30);
+    let reason = crew_engine::api::CompactionReason::Manual;
+    world.session(SessionUpdate::CompactionStart { reason });
+    for text in ["one", "two"] {
+        world.type_text(text);
+        world.keys("Enter");
+    }
+    assert!(world.sent.is_empty());
+    assert!(world.row_with("queued after compaction: one · Ctrl+X u takes it back").is_some());
+    world.keys("C-x u");
+    assert_eq!(world.draft(), "one\ntwo");
+    world.keys("Enter");
+    world.requests();
+    world.session(SessionUpdate::CompactionEnd {
+        reason,
+        result: None,
+        aborted: false,
+        will_retry: false,
+        error: None,
+    });
+    let command = |request| if let Request::Send(sent) = request { Some(*sent) } else { None };
+    let sent = world.requests().into_iter().find_map(command);
+    let Some(command @ Command::PromptOrSteer(..)) = sent else { panic!("{sent:?}") };
+    assert!(world.row_with("queued after").is_none());
+    // Refused, it comes back.
+    view::sending(&mut world.view, &command);
+    view::sent(&mut world.view, crew_engine::api::CommandId(77));
+    let result = Err(crew_engine::api::Refusal::Busy);
+    let command = crew_engine::api::CommandId(77);
+    world.update(crew_engine::api::Update::Answered { command, result });
+    assert_eq!(world.draft(), "one\ntwo");
+}

@@ -348,3 +348,66 @@ fn results_that_wait_are_counted_apart() {
     let at = rows.iter().position(|row| row.starts_with("queued steer: one · Ctrl+X u")).unwrap();
     assert_eq!(rows[at + 1], "2 results wait for the next request");
 }
+
+// TERM-45: the last words of one that ends are read too.
+#[test]
+fn a_transcript_is_read_again_when_its_subagent_ends() {
+    let reads = |world: &mut World| {
+        world.rows();
+        world.requests().iter().filter(|request| matches!(request, Request::Read { .. })).count()
+    };
+    let mut world = World::new(100, 30);
+    world.spawn("scout-1", "Commas");
+    world.keys("C-x b Enter");
+    assert_eq!(reads(&mut world), 1);
+    assert_eq!(reads(&mut world), 0);
+    world.pass(1_000);
+    assert_eq!(reads(&mut world), 1, "it runs");
+    world.settles("scout-1", Status::Completed, "done");
+    assert_eq!(reads(&mut world), 1);
+    world.closes("scout-1", Status::Completed);
+    assert_eq!(reads(&mut world), 1);
+    world.pass(5_000);
+    assert_eq!(reads(&mut world), 0);
+}
+
+/// A subagent with four rows, and the widget at a width.
+fn widget_rows(columns: usize, tools: bool) -> Vec<String> {
+    let mut world = World::new(100, 30);
+    world.spawn("scout-1", "Look at the parser");
+    let rows = [("read", "a.rs"), ("read", "b.rs"), ("bash", "make"), ("crew_report", "")];
+    let mut facts = super::world::figures("scout-1", "Look at the parser", &rows);
+    (facts.tool_calls, facts.failures) = (4, 1);
+    world.figures(vec![facts]);
+    world.view.setup.widget_tools = tools;
+    let widget = crate::draw::crew::Widget { columns, ..world.view.widget() };
+    let level = widget.level(&world.view.crew);
+    let rows = widget.rows(&world.view.crew, level);
+    rows.iter().map(|row| row.text().to_owned()).collect()
+}
+
+// crew.md WID-13, row 89.
+#[test]
+fn no_line_of_the_widget_is_wider_than_the_terminal() {
+    let rows = widget_rows(4, true);
+    assert!(rows.len() > 3, "{rows:?}");
+    for row in &rows {
+        assert!(crate::cells::text_width(row) <= 4, "{row:?}");
+    }
+    assert!(rows[0].ends_with('…'), "{rows:?}");
+    assert_eq!(widget_rows(0, true), Vec::<String>::new());
+}
+
+// crew.md WID-14, row 90.
+#[test]
+fn without_tool_calls_the_widget_keeps_header_and_totals() {
+    let rows = widget_rows(100, false);
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    assert!(rows[0].contains("scout-1 - Look at the parser") && !rows[0].contains("ctrl+x"));
+    assert!(rows[2].contains("4 tool calls") && rows[2].contains('1'), "{rows:?}");
+    let all = rows.join("\n");
+    for absent in ["---", "showing latest", "a.rs", "make"] {
+        assert!(!all.contains(absent), "{all}");
+    }
+    assert!(widget_rows(100, true).iter().any(|row| row.contains("showing latest 3")));
+}

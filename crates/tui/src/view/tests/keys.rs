@@ -303,10 +303,8 @@ fn a_choice_waits_for_enter_and_its_default_is_harmless() {
         assert!(world.row_with("› 1  Leave").is_some(), "typed too early");
         world.pass(400);
         world.keys(keys);
-        world.requests().into_iter().find_map(|request| match request {
-            Request::Chosen(at) => Some(at),
-            _ => None,
-        })
+        let chosen = |request| if let Request::Chosen(at) = request { Some(at) } else { None };
+        world.requests().into_iter().find_map(chosen)
     };
     let mut world = World::new(100, 30);
     assert_eq!(ask(&mut world, "Enter"), Some(0));

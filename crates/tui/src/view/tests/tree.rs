@@ -246,3 +246,29 @@ fn a_move_that_was_refused_says_why() {
     world.settle();
     assert!(world.printed.iter().any(|row| row.contains("tree: no key")), "{:?}", world.printed);
 }
+
+#[test]
+fn a_narrow_screen_asks_in_few_words_and_what_is_typed_has_the_cursor() {
+    let mut world = open(40, 12);
+    world.keys("Up Enter");
+    assert_eq!(world.rows()[10], "summarise? Enter no · s yes · i how");
+    world.keys("i");
+    world.type_text("names");
+    assert_eq!(world.rows()[10], "the summary attends to: names");
+    let cursor = crate::draw::draw(&world.view).cursor;
+    assert_eq!(cursor, Some((10, 29)));
+    world.keys("Esc Esc");
+    assert_eq!(crate::draw::draw(&world.view).cursor, Some((1, 6)));
+}
+
+#[test]
+fn a_busy_owner_refuses_a_move_and_says_what_to_do() {
+    // host.md 2.8.2
+    let mut world = open(100, 30);
+    world.keys("Enter");
+    world.answer(Err(Refusal::Busy));
+    world.settle();
+    let printed = world.printed.join("\n");
+    assert!(printed.contains("tree: the owner is busy"), "{printed}");
+    assert!(printed.contains("Esc stops it; then try again"), "{printed}");
+}

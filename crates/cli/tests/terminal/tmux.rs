@@ -2,13 +2,11 @@
 //! cases of `terminal.md` 11. Without tmux on the search path there is nothing
 //! that could judge, and the tests say so and end.
 
-mod common;
-
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::server::{Gate, Reply, Request};
-use common::{LIMIT, World};
+use crate::common::server::{Gate, Reply, Request};
+use crate::common::{LIMIT, World};
 use serde_json::json;
 
 /// Lines of a shell that stood there before the program.

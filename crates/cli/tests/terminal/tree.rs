@@ -1,12 +1,9 @@
 //! The session tree in a pseudo terminal (sketch S-10; `host.md` 2.8.2, 2.8.3,
 //! 8.19).
 
-mod common;
-mod pty;
-
-use common::server::{Gate, Reply, Request};
-use common::{World, until};
-use pty::Terminal;
+use crate::common::server::{Gate, Reply, Request};
+use crate::common::{World, until};
+use crate::pty::Terminal;
 
 fn is_summary(request: &Request) -> bool {
     request.body.to_string().contains("working notes")
@@ -48,7 +45,13 @@ fn a_message_is_written_anew_a_place_is_labelled_and_a_branch_summed_up() {
     terminal.wait_until("the message is back", |terminal| {
         terminal.screen().lines().any(|row| row.trim() == "way-2")
     });
-    terminal.send("\x15way-3\r");
+    // An export is of the branch that the session stands on (2.8.10).
+    terminal.send("\x15/export out.jsonl\r");
+    terminal.wait_for("exported to");
+    let exported = std::fs::read_to_string(world.project().join("out.jsonl"));
+    let exported = exported.expect("it was written");
+    assert!(exported.contains("way-1") && !exported.contains("way-2"), "{exported}");
+    terminal.send("way-3\r");
     terminal.wait_for("echo of way-3");
     terminal.rest_of_owner();
     let sent = world.server.requests().last().unwrap().all_text();

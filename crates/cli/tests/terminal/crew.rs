@@ -1,14 +1,11 @@
 //! A crew in the interactive mode, from the first spawn to the last process.
 //! Numbers are edge cases of `terminal.md` 11.
 
-mod common;
-mod pty;
-
 use std::time::{Duration, Instant};
 
-use common::server::{Gate, Reply, Request};
-use common::{World, until};
-use pty::{Terminal, spawns};
+use crate::common::server::{Gate, Reply, Request};
+use crate::common::{World, until};
+use crate::pty::{Terminal, spawns};
 use serde_json::json;
 
 /// Which of the children that were spawned asks.
@@ -21,8 +18,10 @@ fn number(request: &Request) -> Option<usize> {
 /// Custom messages in the owner's file, in order.
 fn recorded(world: &World, custom_type: &str) -> Vec<String> {
     let files = world.session_files();
-    let Some(owner) = files.iter().find(|path| !common::is_child(path)) else { return Vec::new() };
-    let entries = common::lines(owner);
+    let Some(owner) = files.iter().find(|path| !crate::common::is_child(path)) else {
+        return Vec::new();
+    };
+    let entries = crate::common::lines(owner);
     let is_wanted = |entry: &&serde_json::Value| entry["customType"] == custom_type;
     entries.iter().filter(is_wanted).map(|entry| entry["content"].to_string()).collect()
 }

@@ -1,14 +1,11 @@
 //! The interactive mode in a pseudo terminal, with a terminal emulator that
 //! judges what is seen. Numbers are edge cases of `terminal.md` 11.
 
-mod common;
-mod pty;
-
 use std::time::Duration;
 
-use common::server::{Gate, Reply, Request};
-use common::{World, until};
-use pty::{Terminal, spawns};
+use crate::common::server::{Gate, Reply, Request};
+use crate::common::{World, until};
+use crate::pty::{Terminal, spawns};
 use serde_json::json;
 
 /// An owner that spawns three, then says so; children answer behind a gate.
@@ -344,6 +341,12 @@ fn trust_is_asked_before_anything_of_the_project_is_used() {
     terminal.wait_for("› 1  Not this time");
     std::thread::sleep(Duration::from_millis(400));
     assert!(terminal.screen().contains("› 1  Not this time"));
+    // What the files hold can be read before.
+    terminal.send("v");
+    terminal.wait_for("files of this project");
+    terminal.wait_for(r#""shellCommandPrefix":"x""#);
+    terminal.send("q");
+    terminal.wait_for("› 1  Not this time");
     terminal.send("3");
     terminal.wait_for("› 3  Always in this folder");
     terminal.send("\r");

@@ -1,16 +1,13 @@
 //! Sessions in the interactive mode: reading files again, questions at the
 //! start, exports, names.
 
-mod common;
-mod pty;
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::server::{Gate, Reply, Request};
-use common::{World, until};
-use pty::{Terminal, spawns};
+use crate::common::server::{Gate, Reply, Request};
+use crate::common::{World, until};
+use crate::pty::{Terminal, spawns};
 use serde_json::json;
 
 fn echo() -> World {
@@ -72,7 +69,11 @@ fn reload_reads_everything_and_leaves_the_crew_at_work() {
     terminal.send("\x04");
     assert_eq!(terminal.code(), 0);
     let owners = world.session_files();
-    assert_eq!(owners.iter().filter(|path| !common::is_child(path)).count(), 1, "{owners:?}");
+    assert_eq!(
+        owners.iter().filter(|path| !crate::common::is_child(path)).count(),
+        1,
+        "{owners:?}"
+    );
 }
 
 // product.md P-14d, row 81: what the project brings since the start is asked
@@ -129,7 +130,7 @@ fn reload_waits_for_an_idle_owner() {
 fn a_session_of_another_folder_is_forked_only_when_that_is_chosen() {
     let world = echo();
     let (file, _) = session_elsewhere(&world);
-    let id = common::lines(&file)[0]["id"].as_str().unwrap().to_owned();
+    let id = crate::common::lines(&file)[0]["id"].as_str().unwrap().to_owned();
     let mut terminal = Terminal::start(&world, 30, 100, &["--session", &id]);
     terminal.wait_for("This session belongs to ");
     terminal.wait_for("› 1  Leave");
@@ -152,7 +153,7 @@ fn a_session_of_another_folder_is_forked_only_when_that_is_chosen() {
     let files = world.session_files();
     assert_eq!(files.len(), 2, "{files:?}");
     let copy = files.iter().find(|path| **path != file).unwrap();
-    assert_eq!(common::lines(copy)[0]["cwd"], json!(world.project()));
+    assert_eq!(crate::common::lines(copy)[0]["cwd"], json!(world.project()));
 }
 
 // TERM-36, host.md 2.3.3: a session whose folder is gone goes on here, which is
@@ -176,7 +177,7 @@ fn a_session_whose_folder_is_gone_goes_on_here() {
     terminal.send("\x04");
     assert_eq!(terminal.code(), 0);
     assert_eq!(world.session_files(), std::slice::from_ref(&file));
-    assert_eq!(common::lines(&file)[0]["cwd"], json!(other));
+    assert_eq!(crate::common::lines(&file)[0]["cwd"], json!(other));
     let mut terminal = Terminal::start(&world, 30, 100, &["--session", &path]);
     terminal.wait_for("› 1  Leave");
     read_first();

@@ -1,12 +1,9 @@
 //! Calls of `task` in a pseudo terminal: the person is asked, sees the children
 //! at work, and their outcome (`task.md` OBS-3, OBS-6; `host.md` 8.15).
 
-mod common;
-mod pty;
-
-use common::server::{Gate, Reply};
-use common::{World, until};
-use pty::Terminal;
+use crate::common::server::{Gate, Reply};
+use crate::common::{World, until};
+use crate::pty::Terminal;
 use serde_json::json;
 
 #[test]

@@ -1,7 +1,6 @@
 //! The real program in a pseudo terminal; what it writes goes into a terminal
 //! emulator.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::io::{Read, Write};

@@ -1,14 +1,11 @@
 //! Edge cases of `terminal.md` 11 that need the real program: keys in every
 //! view, late answers of the terminal, names that are hostile, much output.
 
-mod common;
-mod pty;
-
 use std::time::{Duration, Instant};
 
-use common::server::{Gate, Reply, Request};
-use common::{World, until};
-use pty::{Terminal, spawns};
+use crate::common::server::{Gate, Reply, Request};
+use crate::common::{World, until};
+use crate::pty::{Terminal, spawns};
 use rustix::process::Signal;
 use serde_json::json;
 

@@ -1,0 +1,15 @@
+//! The interactive mode: the real program in a pseudo terminal with an emulator
+//! that judges what is seen, and in tmux where reflow matters. Numbers are edge
+//! cases of `terminal.md` 11.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cases;
+mod crew;
+mod face;
+mod pty;
+mod sessions;
+mod task;
+mod tmux;
+mod tree;
