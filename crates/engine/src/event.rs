@@ -7,6 +7,7 @@ use crew_base::definition::Discovery;
 use crew_base::id::{EntryId, RunId, SessionId};
 use crew_base::model::{ModelEvent, ModelSpec, ThinkingLevel};
 use crew_base::tool::{ToolOutcome, ToolProgress};
+use crew_task::approval::Approval;
 use crew_task::isolation::{Integration, Prepared};
 use crew_task::{Lease, Setup};
 
@@ -170,4 +171,6 @@ pub struct Opened {
     pub is_new: bool,
     /// A name to record in a new file.
     pub name: Option<String>,
+    /// What an owner's tools may do unasked (`task.md` OBS-3).
+    pub approval: Approval,
 }

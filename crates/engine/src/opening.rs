@@ -10,6 +10,7 @@ use crew_base::id::SessionId;
 use crew_base::tool::ToolDefinition;
 use crew_crew::Owner;
 use crew_cycle::report;
+use crew_task::approval::Approval;
 
 use crate::api::{CommandId, Refusal};
 use crate::effect::{Effect, OpenPlan, Source};
@@ -40,7 +41,14 @@ impl Engine {
         let mut settings = self.config.settings.clone();
         settings.outgoing = crew_crew::mention::outgoing;
         let agent = Agent::new(session.clone(), Loaded::default(), settings);
-        let opening = Session { agent, role: Role::Owner, state, file: None, timer: None };
+        let opening = Session {
+            agent,
+            role: Role::Owner,
+            state,
+            file: None,
+            timer: None,
+            approval: Approval::default(),
+        };
         self.sessions.insert(session.clone(), Box::new(opening));
         self.out.push(Effect::OpenSession(OpenPlan::Owner { session, source }));
     }
@@ -100,6 +108,7 @@ impl Engine {
             session.agent.use_model(model, opened.thinking);
         }
         session.agent.fall_back_on(opened.fallbacks);
+        session.approval = opened.approval;
         match session.role {
             Role::Owner => {}
             Role::Child => {
@@ -148,7 +157,7 @@ impl Session {
     pub(crate) fn child(id: &SessionId, role: Role, settings: Settings) -> Session {
         let agent = Agent::new(id.clone(), Loaded::default(), settings);
         let state = State::Opening { command: None, adopts: None };
-        Session { agent, role, state, file: None, timer: None }
+        Session { agent, role, state, file: None, timer: None, approval: Approval::default() }
     }
 }
 

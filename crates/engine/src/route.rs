@@ -3,18 +3,22 @@
 use crew_agent::{Effect as AgentEffect, Input, Update as SessionUpdate};
 use crew_base::definition::Discovery;
 use crew_base::id::{RunId, SessionId};
+use crew_base::limits::APPROVAL_CHARS_MAX;
 use crew_base::message::{Message, ToolCall};
 use crew_base::model::ModelEvent;
 use crew_base::session::{DeliveryId, RunEnd};
+use crew_base::text::excerpt;
 use crew_base::tool::ToolOutcome;
 use crew_crew::Effect as CrewEffect;
 use crew_cycle::report;
+use crew_task::approval::{Decision, Tier};
 use crew_task::tool::TASK_TOOL;
 
 use crate::api::Update;
 use crate::effect::{Effect, OpenPlan};
 use crate::pacing::Held;
 use crate::step::{Discovering, Engine, Role, Session, State, aborted_outcome};
+use crate::work::TaskWork;
 
 impl Engine {
     /// Gives one input to a session and routes what follows.
@@ -174,12 +178,10 @@ impl Engine {
     /// Owner tools and the report are answered here; all others by the shell.
     fn run_tool(&mut self, id: &SessionId, role: Role, run: RunId, call: ToolCall) {
         match role {
-            Role::Owner if crew_crew::tools::needs_discovery(&call.name) => {
-                self.discover(id, run, call);
-            }
             Role::Owner if crew_crew::tools::is_owner_tool(&call.name) => {
-                let outcome = self.call_crew(id, &call, &Discovery::default());
-                self.feed(id, Input::ToolEnded { run, outcome });
+                if self.is_approved(id, run, &call) {
+                    self.run_crew_tool(id, run, call);
+                }
             }
             Role::Child if call.name == report::REPORT_TOOL => {
                 let outcome = report::run(&call.arguments);
@@ -190,6 +192,48 @@ impl Engine {
             Role::Owner | Role::Child => {
                 self.out.push(Effect::RunTool { session: id.clone(), run, call });
             }
+        }
+    }
+
+    fn run_crew_tool(&mut self, id: &SessionId, run: RunId, call: ToolCall) {
+        if crew_crew::tools::needs_discovery(&call.name) {
+            self.discover(id, run, call);
+        } else {
+            let outcome = self.call_crew(id, &call, &Discovery::default());
+            self.feed(id, Input::ToolEnded { run, outcome });
+        }
+    }
+
+    /// Whether a crew tool may run now; if not, it is refused or the person is
+    /// asked (`task.md` OBS-3). By itself none needs a question: what children
+    /// do is judged call by call.
+    fn is_approved(&mut self, id: &SessionId, run: RunId, call: &ToolCall) -> bool {
+        let Some(session) = self.sessions.get(id) else { return false };
+        match session.approval.decide(&call.name, Tier::Read) {
+            Decision::Run => true,
+            Decision::Ask => {
+                self.asked.insert(run, (id.clone(), call.clone()));
+                let tool = call.name.clone();
+                let view = excerpt(call.arguments.text(), APPROVAL_CHARS_MAX);
+                self.out.push(Effect::Task(TaskWork::Ask { session: id.clone(), run, tool, view }));
+                false
+            }
+            Decision::Refuse(text) => {
+                self.feed(id, Input::ToolEnded { run, outcome: ToolOutcome::error(text) });
+                false
+            }
+        }
+    }
+
+    /// The person has answered about a call of a crew tool or of `task`.
+    pub(crate) fn answered_by_person(&mut self, run: RunId, is_allowed: bool) {
+        match self.asked.remove(&run) {
+            Some((id, call)) if is_allowed => self.run_crew_tool(&id, run, call),
+            Some((id, call)) => {
+                let text = format!("`{}` was refused by the person", call.name);
+                self.feed(&id, Input::ToolEnded { run, outcome: ToolOutcome::error(text) });
+            }
+            None => self.tasks.asked(self.now, run, is_allowed),
         }
     }
 
@@ -221,6 +265,12 @@ impl Engine {
 
     fn cancel(&mut self, id: &SessionId, run: RunId) {
         if self.discoveries.values_mut().any(|waiting| waiting.take(run).is_some()) {
+            self.feed(id, Input::ToolEnded { run, outcome: aborted_outcome() });
+            return;
+        }
+        if self.asked.remove(&run).is_some() {
+            // The question is withdrawn.
+            self.out.push(Effect::Cancel { session: id.clone(), run });
             self.feed(id, Input::ToolEnded { run, outcome: aborted_outcome() });
             return;
         }

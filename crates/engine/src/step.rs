@@ -11,6 +11,7 @@ use crew_base::time::Time;
 use crew_base::tool::ToolOutcome;
 use crew_crew::{Crew, Ending};
 use crew_task::Tasks;
+use crew_task::approval::Approval;
 
 use crate::api::{Command, CommandId, Refusal, Update};
 use crate::effect::Effect;
@@ -50,6 +51,8 @@ pub struct Engine {
     pub(crate) joinable: Option<RunId>,
     /// Calls of `task` that wait for a setup, and the setup of this very step.
     pub(crate) setups: BTreeMap<RunId, Discovering>,
+    /// Calls of crew tools that wait for the person (`task.md` OBS-3).
+    pub(crate) asked: BTreeMap<RunId, (SessionId, ToolCall)>,
     pub(crate) joinable_setup: Option<RunId>,
     /// Calls of `task` children that `task` answers at the end of this step.
     pub(crate) child_calls: VecDeque<(SessionId, RunId, ToolCall)>,
@@ -78,6 +81,8 @@ pub(crate) struct Session {
     pub(crate) state: State,
     pub(crate) file: Option<String>,
     pub(crate) timer: Option<Time>,
+    /// What it may do unasked; the shell asks about its own tools.
+    pub(crate) approval: Approval,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +132,7 @@ impl Engine {
             discoveries: BTreeMap::new(),
             joinable: None,
             setups: BTreeMap::new(),
+            asked: BTreeMap::new(),
             joinable_setup: None,
             child_calls: VecDeque::new(),
             leaving: BTreeMap::new(),
@@ -187,7 +193,7 @@ impl Engine {
                 self.tasks.closed(self.now, &mut self.ids, &session);
             }
             Event::TaskSetup { run, setup } => self.task_setup(run, &setup),
-            Event::TaskAnswered { run, is_allowed } => self.tasks.asked(self.now, run, is_allowed),
+            Event::TaskAnswered { run, is_allowed } => self.answered_by_person(run, is_allowed),
             Event::TaskLeased { run, lease } => {
                 self.tasks.leased(self.now, &mut self.ids, run, lease);
             }

@@ -122,6 +122,7 @@ impl Engine {
     /// A session is gone, and what it waited for.
     pub(crate) fn forget_calls(&mut self, id: &SessionId) {
         self.setups.retain(|_, waiting| waiting.session != *id);
+        self.asked.retain(|_, (session, _)| session != id);
         self.child_calls.retain(|(session, _, _)| session != id);
         if !self.tasks.is_child(id) {
             self.tasks.forget(id);
@@ -149,7 +150,9 @@ impl Engine {
 
     fn task_effect(&mut self, effect: TaskEffect) {
         let work = match effect {
-            TaskEffect::Ask { session, run, view } => TaskWork::Ask { session, run, view },
+            TaskEffect::Ask { session, run, view } => {
+                TaskWork::Ask { session, run, tool: TASK_TOOL.to_owned(), view }
+            }
             TaskEffect::Lease { session, run, folder } => TaskWork::Lease { session, run, folder },
             TaskEffect::Isolate(plan) => TaskWork::Isolate(plan),
             TaskEffect::StartJob { session, job, command } => {

@@ -25,6 +25,8 @@ pub enum TaskWork {
         session: SessionId,
         /// The call.
         run: RunId,
+        /// Name of the tool.
+        tool: String,
         /// What is shown; untrusted text (DISP-4).
         view: String,
     },

@@ -188,6 +188,13 @@ fn named(paths: &BTreeSet<PathBuf>) -> String {
     names.join(", ")
 }
 
+/// Paths that are to be files in a folder that is to be a file.
+fn in_each_others_way(wanted: &BTreeMap<PathBuf, Option<Entry>>) -> Vec<PathBuf> {
+    let is_file = |path: &Path| wanted.get(path).is_some_and(Option::is_some);
+    let is_blocked = |path: &&PathBuf| is_file(path) && path.ancestors().skip(1).any(is_file);
+    wanted.keys().filter(is_blocked).cloned().collect()
+}
+
 type Steps = Vec<(PathBuf, Shape, Shape)>;
 
 struct Advance<'a> {
@@ -232,6 +239,7 @@ impl Advance<'_> {
                 None => drop(open.insert(path.clone())),
             }
         }
+        open.extend(in_each_others_way(&wanted));
         if !open.is_empty() {
             let why = format!("they meet changes in {} that are not committed", named(&open));
             return Ok(Err(Outcome::Refused(why)));

@@ -89,7 +89,8 @@ impl Target<'_> {
                 })
             }
             // A folder is there for what is to stand in it.
-            Shape::Other => Shape::Absent,
+            Shape::Other if after.is_none() => Shape::Absent,
+            Shape::Other => Shape::Other,
             other @ (Shape::Absent | Shape::Link(_)) => other,
         })
     }

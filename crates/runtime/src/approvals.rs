@@ -11,7 +11,7 @@ use crew_base::message::ToolCall;
 use crew_base::text::excerpt;
 use crew_base::tool::ToolOutcome;
 use crew_engine::Event;
-use crew_engine::api::task::{Approval, Decision, TASK_TOOL, Tier};
+use crew_engine::api::task::{Approval, Decision, Tier};
 
 use crate::run::{Handle, Input, Loop, Notice, Role};
 
@@ -38,9 +38,15 @@ pub(crate) struct Approvals {
 struct Pending {
     session: SessionId,
     run: RunId,
-    /// The call that runs once it is allowed; without one it is a call of
-    /// `task`, about which the engine is told.
-    call: Option<ToolCall>,
+    asked: Asked,
+}
+
+/// Who acts on the answer.
+pub(crate) enum Asked {
+    /// The shell: this call runs once it is allowed.
+    Shell(ToolCall),
+    /// The engine, which answers the tool of that name itself.
+    Engine(String),
 }
 
 /// Longest arguments that are shown.
@@ -73,7 +79,7 @@ impl Loop {
             Decision::Run => true,
             Decision::Ask => {
                 let view = excerpt(call.arguments.text(), VIEW_CHARS_MAX);
-                self.ask_person(session.clone(), run, Some(call.clone()), view);
+                self.ask_person(session.clone(), run, Asked::Shell(call.clone()), view);
                 false
             }
             Decision::Refuse(text) => {
@@ -87,24 +93,27 @@ impl Loop {
         &mut self,
         session: SessionId,
         run: RunId,
-        call: Option<ToolCall>,
+        asked: Asked,
         view: String,
     ) {
         self.approvals.last += 1;
         let id = self.approvals.last;
-        let tool = call.as_ref().map_or_else(|| TASK_TOOL.to_owned(), |call| call.name.clone());
-        self.approvals.waiting.insert(id, Pending { session: session.clone(), run, call });
+        let tool = match &asked {
+            Asked::Shell(call) => call.name.clone(),
+            Asked::Engine(tool) => tool.clone(),
+        };
+        self.approvals.waiting.insert(id, Pending { session: session.clone(), run, asked });
         self.tell(Notice::Question(Question { id, session, tool, view }));
     }
 
     pub(crate) fn answered(&mut self, question: u64, is_allowed: bool) {
-        let Some(Pending { session, run, call }) = self.approvals.waiting.remove(&question) else {
+        let Some(Pending { session, run, asked }) = self.approvals.waiting.remove(&question) else {
             return;
         };
-        match call {
-            None => self.step(Event::TaskAnswered { run, is_allowed }),
-            Some(call) if is_allowed => self.start_tool(session, run, call),
-            Some(call) => {
+        match asked {
+            Asked::Engine(_) => self.step(Event::TaskAnswered { run, is_allowed }),
+            Asked::Shell(call) if is_allowed => self.start_tool(session, run, call),
+            Asked::Shell(call) => {
                 let text = format!("`{}` was refused by the person", call.name);
                 self.end_tool(session, run, ToolOutcome::error(text));
             }
@@ -116,8 +125,8 @@ impl Loop {
         let about = |pending: &Pending| pending.session == *session && pending.run == run;
         let ended = self.withdraw_if(about);
         let is_one = !ended.is_empty();
-        // A call of `task` has its ending from the engine already.
-        let tools = ended.into_iter().filter(|pending| pending.call.is_some());
+        // What the engine answers has its ending from there already.
+        let tools = ended.into_iter().filter(|pending| matches!(pending.asked, Asked::Shell(_)));
         for Pending { session, run, .. } in tools {
             self.end_tool(session, run, ToolOutcome::error("the operation was aborted"));
         }

@@ -18,6 +18,7 @@ use crew_engine::{Event, TaskWork};
 use crew_store::artifacts;
 use crew_tools::{Background, BackgroundOutcome};
 
+use crate::approvals::Asked;
 use crate::causes::with_causes;
 use crate::run::{Input, Live, Loop, Role};
 use ending::Ending;
@@ -29,7 +30,9 @@ impl Loop {
     pub(crate) fn task_work(&mut self, work: TaskWork) {
         match work {
             TaskWork::ReadSetup { run, session } => self.read_setup(run, &session),
-            TaskWork::Ask { session, run, view } => self.ask_person(session, run, None, view),
+            TaskWork::Ask { session, run, tool, view } => {
+                self.ask_person(session, run, Asked::Engine(tool), view);
+            }
             TaskWork::Lease { run, folder, .. } => self.lease(run, folder),
             TaskWork::Isolate(plan) => self.isolate(plan),
             TaskWork::StartJob { session, job, command } => self.start_job(session, job, command),

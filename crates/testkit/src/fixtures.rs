@@ -12,7 +12,7 @@ use crew_base::model::{
     Api, ModelError, ModelErrorKind, ModelEvent, ModelSpec, Rates, ThinkingLevel,
 };
 use crew_base::tool::ToolDefinition;
-use crew_engine::api::task::{OpenTask, bash_definition, wait_definition};
+use crew_engine::api::task::{Approval, OpenTask, bash_definition, wait_definition};
 use crew_engine::{Opened, api};
 
 /// A tool without arguments.
@@ -60,6 +60,7 @@ pub fn opened(file: &str, tools: Vec<ToolDefinition>) -> Opened {
         loaded: Loaded::default(),
         is_new: true,
         name: None,
+        approval: Approval::default(),
     }
 }
 

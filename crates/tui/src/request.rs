@@ -4,6 +4,7 @@
 //! [`Request`]s and gives [`Reply`]s (`style.md` 8).
 
 mod approval;
+mod offers;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ use crate::theme::Theme;
 use crate::transcript::item::Item;
 
 pub use approval::Approval;
+pub use offers::{ChildOffer, ModelOffer, SessionOffer};
 
 /// What the face is started with.
 #[derive(Clone, Debug)]
@@ -207,69 +209,6 @@ pub enum ActivityState {
     Done,
     /// Failed.
     Failed,
-}
-
-/// A model that can be chosen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelOffer {
-    /// `provider/id`.
-    pub reference: String,
-    /// Its name for people.
-    pub name: String,
-    /// Window and price.
-    pub facts: String,
-    /// Why it cannot be used, if it cannot.
-    pub lacks: Option<String>,
-    /// Whether it is the current one.
-    pub is_current: bool,
-    /// Whether it is the default.
-    pub is_default: bool,
-}
-
-/// A stored session that can be chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SessionOffer {
-    /// Its file.
-    pub path: PathBuf,
-    /// Its id.
-    pub id: String,
-    /// Its name or its first words.
-    pub title: String,
-    /// Whether it has a name.
-    pub is_named: bool,
-    /// Its working directory with `~`.
-    pub cwd: String,
-    /// Milliseconds since its last message.
-    pub age_ms: u64,
-    /// Messages.
-    pub messages: usize,
-    /// What it cost with its subagents, in dollars.
-    pub cost: f64,
-    /// Text that searches look into.
-    pub text: String,
-    /// Whether it is the shown one.
-    pub is_current: bool,
-    /// Whether it came from another one by a fork.
-    pub is_fork: bool,
-    /// Its subagents.
-    pub children: Vec<ChildOffer>,
-}
-
-/// A stored session of a subagent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ChildOffer {
-    /// Its file.
-    pub path: PathBuf,
-    /// Its name.
-    pub title: String,
-    /// How it ended, if its file says so.
-    pub outcome: Option<Status>,
-    /// Milliseconds since its last message.
-    pub age_ms: u64,
-    /// Messages.
-    pub messages: usize,
-    /// What it cost, in dollars.
-    pub cost: f64,
 }
 
 /// An entry of the session tree; each stands before its children.

@@ -94,6 +94,8 @@ impl Face {
         ready.scope = start::scope(&config, &ready.options);
         ready.config = Arc::new(config);
         let (config, options) = (Arc::clone(&ready.config), Arc::clone(&ready.options));
+        // What a setting said before may be gone from it.
+        self.view.setup.theme = start::theme(&config.place.environment);
         start::with_settings(&mut self.view.setup, &config, &options);
         self.view.setup.header &= !self.terminal.is_plain;
         self.view.setup.widget_tools = widget_tools;

@@ -381,3 +381,54 @@ fn what_has_ended_is_not_shown_as_waiting() {
     terminal.send("\x04");
     assert_eq!(terminal.code(), 0);
 }
+
+// RUN-4, OWN-3, WID-15, TERM-37: another session is shown and left again; the
+// crew went on, what it needs is known and can be answered, results wait.
+#[test]
+fn a_crew_waits_for_its_owner_to_come_back() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let world = World::new(move |request: &Request| {
+        if request.is_child() {
+            let answered = request.all_text().contains("use tabs");
+            return match (number(request), answered) {
+                (Some(0), _) => Reply::report("the late report").behind(&held),
+                (_, true) => Reply::report("done with tabs"),
+                (_, false) => Reply::call(
+                    "crew_report",
+                    json!({"outcome": "needs_input", "needs": "Tabs or spaces?", "report": "r"}),
+                ),
+            };
+        }
+        match request.has_results() {
+            false => spawns(2),
+            true => Reply::text(&format!("heard {}", request.answers())),
+        }
+    });
+    let mut terminal = Terminal::start(&world, 40, 100, &[]);
+    terminal.wait_for("0%/128k");
+    terminal.send("the first session\r");
+    terminal.wait_for("1 needs you: Ctrl+X a");
+    terminal.rest_of_owner();
+    terminal.send("/new\r");
+    terminal.wait_for("── new session ──");
+    terminal.wait_gone("needs you");
+    terminal.wait_gone("ctrl+x d");
+    gate.open();
+    terminal.rest();
+    assert!(!terminal.all().contains("the late report"), "it waits for its owner");
+    terminal.send("/resume\r");
+    terminal.wait_for("2 subagents");
+    terminal.send("\r");
+    terminal.wait_for("the late report");
+    terminal.wait_for("1 needs you: Ctrl+X a");
+    terminal.send("\x18a");
+    terminal.wait_for("asks: Tabs or spaces?");
+    terminal.send("use tabs\r");
+    terminal.wait_for("done with tabs");
+    terminal.rest_of_owner();
+    assert_eq!(terminal.all().matches("the late report").count(), 1, "{}", terminal.all());
+    terminal.send("\x04");
+    assert_eq!(terminal.code(), 0);
+    ends_clean(&terminal, &world);
+}

@@ -16,9 +16,9 @@ use crate::world::{BACKENDS, Tree, World, chmod, git, lines, tree};
 const SEEDS: std::ops::Range<u64> = 0..6;
 
 /// Seeds that showed a fault once: links above paths (17, 41), folders where
-/// files were (21, 545), a patch that git does not take (224), work of the
+/// files were (21, 545, 2281), a patch that git does not take (224), work of the
 /// person that the child undid and the person committed (1248).
-const FOUND: [u64; 6] = [17, 21, 41, 224, 545, 1248];
+const FOUND: [u64; 7] = [17, 21, 41, 224, 545, 1248, 2281];
 
 /// Few names, so that files, folders and links take each other's place.
 const NAMES: &[&str] = &["a", "a/x", "a/x/y", "b", "b/z", "c d", "dir/e", "dir/f", "-o"];

@@ -8,7 +8,7 @@ use crew_base::id::{EntryId, SessionId};
 use crew_base::model::{ModelSpec, ThinkingLevel};
 use crew_base::time::Time;
 use crew_base::tool::ToolDefinition;
-use crew_engine::api::task::{TASK_TOOL, forwards};
+use crew_engine::api::task::{Approval, TASK_TOOL, forwards};
 use crew_engine::api::{self, Loaded, OpenChild, Prompt};
 use crew_engine::{OpenPlan, Opened, Source};
 use crew_model::select::{
@@ -211,6 +211,7 @@ impl Workspace {
             loaded,
             is_new,
             name,
+            approval: Approval::clone(&scope.approval),
         };
         Ok(Prepared { opened, log, scope: Arc::new(scope), is_owner: true, warnings })
     }
@@ -292,6 +293,7 @@ impl Workspace {
             loaded: Loaded::default(),
             is_new: true,
             name: Some(open.title.clone()),
+            approval: Approval::default(),
         };
         Ok(Prepared { opened, log, scope, is_owner: false, warnings })
     }

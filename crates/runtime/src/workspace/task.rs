@@ -155,6 +155,7 @@ impl Workspace {
             loaded: Loaded::default(),
             is_new: true,
             name: None,
+            approval: Approval::default(),
         };
         Ok(Prepared { opened, log, scope: Arc::new(scope), is_owner: false, warnings })
     }

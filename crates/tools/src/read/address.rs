@@ -53,16 +53,26 @@ pub(super) fn read(
     })
 }
 
-/// The first folder that holds a result of that id.
-fn find<'a>(folders: &'a [PathBuf], id: &str) -> Result<&'a Path, Refusal> {
-    let holds = |folder: &&PathBuf| folder.join(format!("{id}.md")).is_file();
-    match folders.iter().find(holds) {
+/// The first folder that holds a result of that id; one of a child's child
+/// lies below it, in the folder of its parent, also when that has ended.
+fn find(folders: &[PathBuf], id: &str) -> Result<PathBuf, Refusal> {
+    let holds = |folder: &PathBuf| folder.join(format!("{id}.md")).is_file();
+    let direct = folders.iter().find(|folder| holds(folder)).cloned();
+    let nested = || folders.iter().map(|folder| below(folder, id)).find(holds);
+    match direct.or_else(nested) {
         Some(folder) => Ok(folder),
         None if folders.iter().any(|folder| folder.is_dir()) => {
             Err(Refusal::UnknownId { id: id.to_owned(), known: known(folders) })
         }
         None => Err(Refusal::NoFolder),
     }
+}
+
+/// Where `A/A.B` holds the result of `A.B.C` (`task.md` OBS-4).
+fn below(folder: &Path, id: &str) -> PathBuf {
+    let ends = id.match_indices('.').map(|(at, _)| &id[..at]);
+    ends.filter(|parent| !parent.is_empty() && !parent.ends_with('.'))
+        .fold(folder.to_owned(), |folder, parent| folder.join(parent))
 }
 
 /// An id that cannot be one is as unknown as any other.
@@ -147,6 +157,21 @@ mod tests {
         world.file("far/Only.md", "text of Only");
         assert!(read(&world, "agent://W/v").await.1.starts_with("near"));
         assert!(read(&world, "agent://Only").await.1.contains("text of Only"));
+    }
+
+    // ART-9, OBS-4: children of children that have ended.
+    #[tokio::test]
+    async fn results_of_nested_children_are_found_below_their_parents() {
+        let world = World::new();
+        world.file("far/A/A.B.md", "text of A.B");
+        world.file("far/A/A.B/A.B.C.md", "{\"v\": \"deep\"}");
+        assert!(read(&world, "agent://A.B").await.1.contains("text of A.B"));
+        assert!(read(&world, "agent://A.B.C/v").await.1.starts_with("deep"));
+        world.file("near/A.B.md", "nearer");
+        assert!(read(&world, "agent://A.B").await.1.contains("nearer"));
+        for unknown in ["agent://A.X", "agent://.A.B", "agent://A..B", "agent://..A"] {
+            assert!(read(&world, unknown).await.0, "{unknown}");
+        }
     }
 
     // ART-8; task.md 12 row 72.

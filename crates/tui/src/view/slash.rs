@@ -104,7 +104,7 @@ impl View {
             }
             "session" => self.ask(Request::Session),
             "trust" => self.ask(Request::Trust),
-            "reload" if self.is_busy() => {
+            "reload" if self.is_busy() || self.shell.is_some() => {
                 self.live.print("/reload has to wait until the owner is idle", WARNING);
             }
             "reload" => self.ask(Request::Reload),
