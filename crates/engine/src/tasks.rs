@@ -255,9 +255,9 @@ impl Engine {
     pub(crate) fn is_lost_notice(&self, id: &SessionId, entry: &EntryId) -> bool {
         let session = self.sessions.get(id).filter(|session| session.role == Role::Task);
         session.and_then(|session| session.agent.record().newest()).is_some_and(
-            |(newest, message)| match message {
-                Message::Custom(custom) => newest == entry && custom.custom_type == NOTICE_TYPE,
-                _ => false,
+            |(newest, message)| {
+                newest == entry
+                    && matches!(message, Message::Custom(custom) if custom.custom_type == NOTICE_TYPE)
             },
         )
     }

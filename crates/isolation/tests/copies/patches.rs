@@ -87,21 +87,19 @@ fn what_the_person_had_not_committed_stays_apart() {
 // Row 78; ISO-14, ISO-17, OP-7
 #[test]
 fn a_conflict_changes_nothing_and_keeps_the_patch() {
-    for backend in BACKENDS {
-        let world = World::new(backend);
-        let child = world.start("kid");
-        child.write("a.txt", with_line(&child.read("a.txt"), 3, "BY-CHILD"));
-        child.append("b.txt", "OTHER\n");
-        world.write("a.txt", with_line(&world.read("a.txt"), 3, "BY-PARENT"));
-        let (before, state) = (world.tree(), world.state());
-        let integration = world.finish(&child);
-        let Merged::Conflict(why) = &integration.merged else { panic!("{integration:?}") };
-        assert!(why.contains("a.txt"), "{why}");
-        assert_eq!((world.tree(), world.state()), (before, state));
-        assert!(world.patch("kid.patch").contains("+BY-CHILD"));
-        assert!(integration.summary().contains("kid.patch"));
-        assert_eq!(integration.changes_applied(), Some(false));
-    }
+    let world = World::new(Backend::Auto);
+    let child = world.start("kid");
+    child.write("a.txt", with_line(&child.read("a.txt"), 3, "BY-CHILD"));
+    child.append("b.txt", "OTHER\n");
+    world.write("a.txt", with_line(&world.read("a.txt"), 3, "BY-PARENT"));
+    let (before, state) = (world.tree(), world.state());
+    let integration = world.finish(&child);
+    let Merged::Conflict(why) = &integration.merged else { panic!("{integration:?}") };
+    assert!(why.contains("a.txt"), "{why}");
+    assert_eq!((world.tree(), world.state()), (before, state));
+    assert!(world.patch("kid.patch").contains("+BY-CHILD"));
+    assert!(integration.summary().contains("kid.patch"));
+    assert_eq!(integration.changes_applied(), Some(false));
 }
 
 // Row 79; ISO-14
@@ -121,16 +119,14 @@ fn a_change_that_is_there_already_is_a_success() {
 // ISO-8, ISO-14
 #[test]
 fn a_child_that_changed_nothing_leaves_an_empty_patch() {
-    for backend in BACKENDS {
-        let world = World::new(backend);
-        world.write("mine", "m\n");
-        let child = world.start("kid");
-        child.write("ignored/build", "o\n");
-        let integration = world.finish(&child);
-        assert_eq!(integration.merged, Merged::Nothing);
-        assert!(!integration.has_root_changes);
-        assert_eq!(world.patch("kid.patch"), "");
-    }
+    let world = World::new(Backend::Auto);
+    world.write("mine", "m\n");
+    let child = world.start("kid");
+    child.write("ignored/build", "o\n");
+    let integration = world.finish(&child);
+    assert_eq!(integration.merged, Merged::Nothing);
+    assert!(!integration.has_root_changes);
+    assert_eq!(world.patch("kid.patch"), "");
 }
 
 // ISO-18
@@ -151,25 +147,23 @@ fn with_apply_off_only_the_patch_is_written() {
 // The parent goes on working: other files, and other lines of the same file.
 #[test]
 fn edits_of_the_parent_meanwhile_are_kept() {
-    for backend in BACKENDS {
-        let world = World::new(backend);
-        let child = world.start("kid");
-        child.write("a.txt", with_line(&child.read("a.txt"), 1, "BY-CHILD"));
-        fs::rename(child.path("dir/c.txt"), child.path("dir/d.txt")).unwrap();
-        world.write("a.txt", with_line(&world.read("a.txt"), 9, "BY-PARENT"));
-        world.write("b.txt", "whole\n");
-        world.write("dir/c.txt", with_line(&world.read("dir/c.txt"), 5, "BY-PARENT"));
-        world.write("made", "by the parent\n");
-        world.applied(&child);
-        let both = with_line(&with_line(&lines("a.txt"), 1, "BY-CHILD"), 9, "BY-PARENT");
-        assert_eq!(world.read("a.txt"), both);
-        assert_eq!(
-            (world.read("b.txt"), world.read("made")),
-            ("whole\n".into(), "by the parent\n".into())
-        );
-        assert_eq!(world.read("dir/d.txt"), with_line(&lines("dir/c.txt"), 5, "BY-PARENT"));
-        assert!(!world.path("dir/c.txt").exists());
-    }
+    let world = World::new(Backend::Auto);
+    let child = world.start("kid");
+    child.write("a.txt", with_line(&child.read("a.txt"), 1, "BY-CHILD"));
+    fs::rename(child.path("dir/c.txt"), child.path("dir/d.txt")).unwrap();
+    world.write("a.txt", with_line(&world.read("a.txt"), 9, "BY-PARENT"));
+    world.write("b.txt", "whole\n");
+    world.write("dir/c.txt", with_line(&world.read("dir/c.txt"), 5, "BY-PARENT"));
+    world.write("made", "by the parent\n");
+    world.applied(&child);
+    let both = with_line(&with_line(&lines("a.txt"), 1, "BY-CHILD"), 9, "BY-PARENT");
+    assert_eq!(world.read("a.txt"), both);
+    assert_eq!(
+        (world.read("b.txt"), world.read("made")),
+        ("whole\n".into(), "by the parent\n".into())
+    );
+    assert_eq!(world.read("dir/d.txt"), with_line(&lines("dir/c.txt"), 5, "BY-PARENT"));
+    assert!(!world.path("dir/c.txt").exists());
 }
 
 // What stands in the way is never overwritten, be it ignored or untracked.
@@ -223,20 +217,18 @@ fn modes_of_the_person_survive_and_new_files_come_as_they_are() {
 // ISO-4, ISO-7: commits of a child count like its uncommitted work.
 #[test]
 fn commits_and_the_rest_arrive_as_one_patch() {
-    for backend in BACKENDS {
-        let world = World::new(backend);
-        let state = world.state();
-        let child = world.start("kid");
-        child.append("a.txt", "ONE\n");
-        child.git(&["commit", "-qam", "one"]);
-        child.write("ignored/forced", "f\n");
-        child.git(&["add", "-f", "ignored/forced"]);
-        child.append("b.txt", "TWO\n");
-        world.applied(&child);
-        assert!(world.read("a.txt").ends_with("ONE\n") && world.read("b.txt").ends_with("TWO\n"));
-        assert_eq!(world.read("ignored/forced"), "f\n", "what git was told to track");
-        assert_eq!(world.state(), state);
-    }
+    let world = World::new(Backend::Auto);
+    let state = world.state();
+    let child = world.start("kid");
+    child.append("a.txt", "ONE\n");
+    child.git(&["commit", "-qam", "one"]);
+    child.write("ignored/forced", "f\n");
+    child.git(&["add", "-f", "ignored/forced"]);
+    child.append("b.txt", "TWO\n");
+    world.applied(&child);
+    assert!(world.read("a.txt").ends_with("ONE\n") && world.read("b.txt").ends_with("TWO\n"));
+    assert_eq!(world.read("ignored/forced"), "f\n", "what git was told to track");
+    assert_eq!(world.state(), state);
 }
 
 // The copy is not trusted: its git directory may be anything.
@@ -271,42 +263,38 @@ fn a_child_cannot_confuse_the_capture_with_its_git_directory() {
 // ISO-15 for patches: one after the other, each sees the tree as it is then.
 #[test]
 fn two_children_are_merged_one_after_the_other() {
-    for backend in BACKENDS {
-        let world = World::new(backend);
-        let children = [world.start("one"), world.start("two"), world.start("three")];
-        for (at, child) in children.iter().enumerate() {
-            child.write("a.txt", with_line(&child.read("a.txt"), at * 4, &child.id));
-            child.write(format!("by-{}", child.id), "x\n");
-        }
-        thread::scope(|scope| {
-            for child in &children {
-                scope.spawn(|| world.applied(child));
-            }
-        });
-        let expected = ["one", "two", "three"].iter().enumerate();
-        let expected = expected.fold(lines("a.txt"), |text, (at, id)| with_line(&text, at * 4, id));
-        assert_eq!(world.read("a.txt"), expected);
-        assert_eq!(world.status(), " M a.txt\n?? by-one\n?? by-three\n?? by-two");
+    let world = World::new(Backend::Auto);
+    let children = [world.start("one"), world.start("two"), world.start("three")];
+    for (at, child) in children.iter().enumerate() {
+        child.write("a.txt", with_line(&child.read("a.txt"), at * 4, &child.id));
+        child.write(format!("by-{}", child.id), "x\n");
     }
+    thread::scope(|scope| {
+        for child in &children {
+            scope.spawn(|| world.applied(child));
+        }
+    });
+    let expected = ["one", "two", "three"].iter().enumerate();
+    let expected = expected.fold(lines("a.txt"), |text, (at, id)| with_line(&text, at * 4, id));
+    assert_eq!(world.read("a.txt"), expected);
+    assert_eq!(world.status(), " M a.txt\n?? by-one\n?? by-three\n?? by-two");
 }
 
 // The second call builds on the first, also on what git does not track yet.
 #[test]
 fn a_later_child_sees_what_an_earlier_one_brought() {
-    for backend in BACKENDS {
-        let world = World::new(backend);
-        let first = world.start("first");
-        first.write("made.txt", "n\n");
-        first.write("a.txt", with_line(&first.read("a.txt"), 3, "FIRST"));
-        world.applied(&first);
-        let second = world.start("second");
-        assert_eq!(second.read("made.txt"), "n\n");
-        second.write("made.txt", "m\n");
-        second.write("a.txt", with_line(&second.read("a.txt"), 3, "SECOND"));
-        world.applied(&second);
-        assert_eq!(world.read("made.txt"), "m\n");
-        assert_eq!(world.read("a.txt"), with_line(&lines("a.txt"), 3, "SECOND"));
-    }
+    let world = World::new(Backend::Auto);
+    let first = world.start("first");
+    first.write("made.txt", "n\n");
+    first.write("a.txt", with_line(&first.read("a.txt"), 3, "FIRST"));
+    world.applied(&first);
+    let second = world.start("second");
+    assert_eq!(second.read("made.txt"), "n\n");
+    second.write("made.txt", "m\n");
+    second.write("a.txt", with_line(&second.read("a.txt"), 3, "SECOND"));
+    world.applied(&second);
+    assert_eq!(world.read("made.txt"), "m\n");
+    assert_eq!(world.read("a.txt"), with_line(&lines("a.txt"), 3, "SECOND"));
 }
 
 // Row 82; ISO-12: no file can be written, so the copy is kept and named.
@@ -401,21 +389,16 @@ fn the_working_directory_of_the_parent_is_not_removed() {
 // "Captured work is never the victim": a repository made by the child.
 #[test]
 fn files_of_a_new_repository_arrive_and_its_history_is_told_of() {
-    for backend in BACKENDS {
-        let world = World::new(backend);
-        let child = world.start("kid");
-        child.write("fresh/x", "x\n");
-        child.git(&["init", "-q", "fresh"]);
-        child.write("fresh/sub/y", "y\n");
-        let integration = world.finish(&child);
-        assert_eq!(integration.merged, Merged::Applied, "{integration:?}");
-        assert_eq!(
-            (world.read("fresh/x"), world.read("fresh/sub/y")),
-            ("x\n".into(), "y\n".into())
-        );
-        assert!(!world.path("fresh/.git").exists());
-        assert!(integration.warnings.iter().any(|warning| warning.contains("fresh")));
-    }
+    let world = World::new(Backend::Auto);
+    let child = world.start("kid");
+    child.write("fresh/x", "x\n");
+    child.git(&["init", "-q", "fresh"]);
+    child.write("fresh/sub/y", "y\n");
+    let integration = world.finish(&child);
+    assert_eq!(integration.merged, Merged::Applied, "{integration:?}");
+    assert_eq!((world.read("fresh/x"), world.read("fresh/sub/y")), ("x\n".into(), "y\n".into()));
+    assert!(!world.path("fresh/.git").exists());
+    assert!(integration.warnings.iter().any(|warning| warning.contains("fresh")));
 }
 
 #[test]

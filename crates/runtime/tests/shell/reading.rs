@@ -2,6 +2,7 @@
 //! for; moves in the tree read there too.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::Command as Process;
@@ -54,6 +55,15 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
+        // Without a reader that waits this fails; one will come.
+        let only_write = || {
+            let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+            fs::OpenOptions::new().write(true).custom_flags(flags).open(&self.0)
+        };
+        let begun = std::time::Instant::now();
+        while only_write().is_err() && begun.elapsed() < std::time::Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
         // Opened for both ends this never waits, and lets every reader go.
         let both = fs::OpenOptions::new().read(true).write(true).open(&self.0);
         let _ = fs::rename(self.0.with_extension("aside"), &self.0);
