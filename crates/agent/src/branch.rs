@@ -131,7 +131,7 @@ mod tests {
             from_id: "x".into(),
             timestamp: Time(0),
         });
-        Left { message: Arc::new(message), details: details.and_then(|text| Raw::parse(text)) }
+        Left { message: Arc::new(message), details: details.and_then(Raw::parse) }
     }
 
     fn text(left: &[Left], budget: u64) -> Option<String> {

@@ -64,17 +64,15 @@ impl Disk {
 }
 
 fn message(entry: &Entry) -> Option<Message> {
-    match &entry.body {
-        EntryBody::Message { message } => Some(message.clone()),
-        EntryBody::BranchSummary { summary, from_id, .. } => {
-            Some(Message::BranchSummary(BranchSummaryMessage {
-                summary: summary.clone(),
-                from_id: from_id.clone(),
-                timestamp: Time(0),
-            }))
-        }
-        _ => None,
+    if let EntryBody::Message { message } = &entry.body {
+        return Some(message.clone());
     }
+    let EntryBody::BranchSummary { summary, from_id, .. } = &entry.body else { return None };
+    Some(Message::BranchSummary(BranchSummaryMessage {
+        summary: summary.clone(),
+        from_id: from_id.clone(),
+        timestamp: Time(0),
+    }))
 }
 
 fn check(seed: u64, step: usize, play: &SessionPlay, disk: &Disk) {

@@ -1,5 +1,7 @@
 //! What a move in the tree reads (`host.md` 2.8.2, 2.8.3).
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::fs;
 
 use crew_base::entry::{Header, HeaderKind};

@@ -297,3 +297,64 @@ fn the_footer_shows_what_the_session_holds() {
     terminal.send("\x04");
     assert_eq!(terminal.code(), 0);
 }
+
+// TERM-26, TERM-34: the end of a long session is shown first, once, and the
+// session goes on as a whole.
+#[test]
+fn the_end_of_a_long_session_is_shown_once() {
+    const TURNS: usize = 1_500;
+    let world = World::new(|request: &Request| {
+        let text = request.all_text();
+        let sees = ["turn 0. ", "turn 1499. "].iter().all(|turn| text.contains(turn));
+        Reply::text(&format!("sees all: {sees}"))
+    });
+    let usage = json!({"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0,
+        "totalTokens": 2, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}});
+    let mut text =
+        json!({"type": "session", "version": 3, "id": "01a22cb1-dd55-7564-a692-da1488538842",
+        "timestamp": "2026-11-30T13:43:03.766Z", "cwd": world.project()})
+        .to_string();
+    let filler = "words ".repeat(70);
+    for turn in 0..2 * TURNS {
+        let is_prompt = turn % 2 == 0;
+        let said = format!("{} turn {}. {filler}", if is_prompt { "ask" } else { "say" }, turn / 2);
+        let message = match is_prompt {
+            true => json!({"role": "user", "content": said, "timestamp": 1}),
+            false => json!({"role": "assistant", "content": [{"type": "text", "text": said}],
+                "api": "anthropic-messages", "provider": "local", "model": "m1",
+                "stopReason": "stop", "usage": usage, "timestamp": 1}),
+        };
+        let parent = (turn > 0).then(|| format!("{:08x}", turn - 1));
+        let entry = json!({"type": "message", "id": format!("{turn:08x}"), "parentId": parent,
+            "timestamp": "2026-11-30T13:43:03.766Z", "message": message});
+        text.push_str(&format!("\n{entry}"));
+    }
+    text.push('\n');
+    let file = world.project_file("long.jsonl", &text);
+    let models = fs::read_to_string(world.agent().join("models.json")).unwrap();
+    let larger = models.replace("\"id\":\"m1\"", "\"id\":\"m1\",\"contextWindow\":9000000");
+    world.agent_file("models.json", &larger);
+    let path = file.to_string_lossy().into_owned();
+    let mut terminal = Terminal::start(&world, 40, 100, &["--session", &path]);
+    terminal.wait_for("say turn 1499.");
+    terminal.wait_for(" earlier messages · Ctrl+O");
+    terminal.wait_for("/9M");
+    terminal.rest();
+    let all = terminal.all();
+    assert_eq!(all.matches("say turn 1499.").count(), 1, "{all}");
+    assert_eq!(all.matches(" earlier messages · Ctrl+O").count(), 1, "{all}");
+    assert_eq!(all.matches("agents: ").count(), 1, "{all}");
+    let shown = all.matches("ask turn ").count() + all.matches("say turn ").count();
+    let told = format!("{} earlier messages", 2 * TURNS - shown);
+    assert!(all.contains(&told), "{told}\n{all}");
+    terminal.send("go on\r");
+    terminal.wait_for("sees all: true");
+    terminal.send("\x0f");
+    terminal.wait_for("Esc back");
+    terminal.send("/ask turn 0.\r");
+    terminal.wait_for("ask turn 0.");
+    terminal.send("\x1b");
+    terminal.wait_for("─ owner ─");
+    terminal.send("\x04");
+    assert_eq!(terminal.code(), 0);
+}
