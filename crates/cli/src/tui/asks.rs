@@ -55,24 +55,19 @@ impl Face {
     /// is the end.
     pub(super) fn not_loaded(&mut self, error: Error, options: Options) -> Result<(), Error> {
         let options = Box::new(options);
-        match error {
-            Error::SessionElsewhere { path, cwd } => {
-                let text = format!("This session belongs to {}.", with_home(Path::new(&cwd), None));
-                let fork = ("Fork it into this folder", "a copy that works here");
-                self.choose(Asked::Elsewhere(options, path), text, &[LEAVE, fork]);
-                Ok(())
-            }
-            Error::SessionFolderGone { path, cwd, .. } => {
-                let text = gone(&cwd);
-                let asked = Asked::GoneAtStart(options, path);
-                self.choose(asked, text, &[LEAVE, CONTINUE, FORK]);
-                Ok(())
-            }
-            error => {
-                self.restore();
-                Err(error)
-            }
+        if let Error::SessionElsewhere { path, cwd } = error {
+            let text = format!("This session belongs to {}.", with_home(Path::new(&cwd), None));
+            let fork = ("Fork it into this folder", "a copy that works here");
+            self.choose(Asked::Elsewhere(options, path), text, &[LEAVE, fork]);
+            return Ok(());
         }
+        if let Error::SessionFolderGone { path, cwd, .. } = error {
+            let text = gone(&cwd);
+            self.choose(Asked::GoneAtStart(options, path), text, &[LEAVE, CONTINUE, FORK]);
+            return Ok(());
+        }
+        self.restore();
+        Err(error)
     }
 
     /// A session from the list whose folder is gone.
@@ -184,7 +179,11 @@ impl Face {
                 self.said_trust = Some(choice.trusts());
                 self.reload_now();
             }
-            other => {
+            other @ (Asked::Nothing
+            | Asked::Elsewhere(..)
+            | Asked::GoneAtStart(..)
+            | Asked::Gone(_)
+            | Asked::InUse(_)) => {
                 self.asked = other;
                 self.decide_for_later(choice);
             }

@@ -87,16 +87,13 @@ fn title(child: &ChildOffer) -> String {
 fn transcript(session: &Path, leaf: Option<&EntryId>, fallback: &str, depth: usize) -> String {
     let (lines, last) = sessions::lines(session);
     let branch = walk(&lines, leaf.or(last.as_ref()));
-    let name = branch.iter().rev().find_map(|entry| match &entry.body {
-        EntryBody::SessionInfo { name } => name.clone(),
-        _ => None,
+    let name = branch.iter().rev().find_map(|entry| {
+        if let EntryBody::SessionInfo { name } = &entry.body { name.clone() } else { None }
     });
     let title = if depth == 1 { name.as_deref().unwrap_or(fallback) } else { fallback };
     // In a subagent's session it is the owner who asks.
-    let asked = |item| match item {
-        Item::User(text) if depth > 1 => Item::Asked(text),
-        item => item,
-    };
+    let asked = |item| if let Item::User(text) = item { Item::Asked(text) } else { item };
+    let asked = |item| if depth > 1 { asked(item) } else { item };
     let items: Vec<Item> = entries::items(&branch).into_iter().map(asked).collect();
     document::document(title, &items, depth)
 }
