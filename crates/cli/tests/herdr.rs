@@ -1,7 +1,7 @@
 //! The real program in a pane of Herdr: a double of its socket hears how many
 //! subagents are at work (`crew.md` HERDR-1 to HERDR-9).
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
 #[expect(dead_code, reason = "this program needs a part of it")]

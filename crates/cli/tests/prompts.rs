@@ -1,7 +1,7 @@
 //! The plan and the review prompt, played to their end by a scripted owner
 //! that does what they say (`crew.md` BUND-20 to BUND-33, CMD-1).
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;
 

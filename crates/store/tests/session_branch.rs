@@ -1,6 +1,6 @@
 //! What a move in the tree reads (`host.md` 2.8.2, 2.8.3).
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::fs;
 

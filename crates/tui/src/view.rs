@@ -359,11 +359,29 @@ impl View {
         self.facts.thinking
     }
 
+    /// Title of the terminal: name of the session and folder, and how many
+    /// subagents need the person (TERM-39, `host.md` 8.22). Clean text.
+    pub fn title(&self) -> String {
+        let folder = self.setup.cwd.rsplit('/').find(|part| !part.is_empty()).unwrap_or("/");
+        let place = match &self.name {
+            Some(name) => format!("{name} - {folder}"),
+            None => folder.to_owned(),
+        };
+        let title = match self.crew.counts().waiting {
+            0 => format!("crew - {place}"),
+            waiting => format!("crew {waiting}? · {place}"),
+        };
+        crew_base::text::excerpt(&crew_base::text::sanitise_inline(&title), TITLE_CHARS_MAX)
+    }
+
     /// The session that is shown.
     pub fn session(&self) -> Option<&SessionId> {
         self.session.as_ref()
     }
 }
+
+/// Characters of a title.
+const TITLE_CHARS_MAX: usize = 120;
 
 /// How long a widget stays as it is before it gets richer (TERM-11).
 const RICHER_MS: u64 = 1_000;

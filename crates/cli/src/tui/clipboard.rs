@@ -1,5 +1,6 @@
 //! Controls of ours that carry text (TERM-58): copying by OSC 52, whose text is
-//! base64 (TERM-48), and notifications by OSC 9, whose text is clean (TERM-38).
+//! base64 (TERM-48), notifications by OSC 9 (TERM-38) and the title by OSC 2
+//! (TERM-39), whose text is clean.
 
 use crew_tui::request::AttentionForm;
 
@@ -25,6 +26,16 @@ pub(super) fn attention(form: AttentionForm, why: &str) -> Vec<u8> {
         }
         AttentionForm::Off => Vec::new(),
     }
+}
+
+/// Keeps the terminal's title until [`TITLE_BACK`].
+pub(super) const TITLE_KEPT: &[u8] = b"\x1b[22;2t";
+/// Gives the terminal the title that it had.
+pub(super) const TITLE_BACK: &[u8] = b"\x1b[23;2t";
+
+/// The sequence that gives the terminal a title; clean text.
+pub(super) fn title(text: &str) -> Vec<u8> {
+    format!("\x1b]2;{text}\x07").into_bytes()
 }
 
 fn base64(bytes: &[u8]) -> String {

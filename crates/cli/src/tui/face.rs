@@ -27,6 +27,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::asks::Asked;
+use super::clipboard;
 use super::facts::Totals;
 use super::moves::Move;
 use super::reload::Reloaded;
@@ -101,6 +102,8 @@ pub(super) struct Face {
     pub(super) herdr: Option<Herdr>,
     /// What waits for the answer to a question of the program.
     pub(super) asked: Asked,
+    /// The title that the terminal was given last.
+    title: String,
     /// What the person said about the project since the start.
     pub(super) said_trust: Option<bool>,
     /// What a request leads to that has to be waited for.
@@ -211,6 +214,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         drawn_size,
         herdr: Pane::of(&place.environment).map(|pane| Herdr::start(pane, now().0)),
         asked: Asked::Nothing,
+        title: String::new(),
         said_trust: None,
         later: None,
     };
@@ -267,6 +271,7 @@ impl Face {
     fn begin(&mut self, typed_ahead: &[u8]) {
         self.type_ahead(typed_ahead);
         if self.plain.is_none() {
+            self.output.write(clipboard::TITLE_KEPT.to_vec());
             let start = self.screen.start();
             self.output.write(start);
         }
@@ -404,7 +409,12 @@ impl Face {
         let prints = if resizing { Vec::new() } else { view::take_final(&mut self.view) };
         let picture = if resizing { draw::draw_editor(&self.view) } else { draw::draw(&self.view) };
         self.terminal.shows(picture.is_full);
-        let bytes = self.screen.frame(size, &prints, &picture);
+        let mut bytes = self.screen.frame(size, &prints, &picture);
+        let title = self.view.title();
+        if title != self.title {
+            bytes.extend(clipboard::title(&title));
+            self.title = title;
+        }
         self.output.write(bytes);
     }
 
@@ -494,7 +504,9 @@ impl Face {
             return;
         }
         let size = self.terminal.size();
-        let bytes = self.screen.end(size, last);
+        let mut bytes = self.screen.end(size, last);
+        bytes.extend_from_slice(clipboard::TITLE_BACK);
+        self.title.clear();
         self.output.write(bytes);
     }
 

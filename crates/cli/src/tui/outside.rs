@@ -85,6 +85,7 @@ impl Face {
             return;
         }
         if !self.terminal.is_plain {
+            self.output.write(super::clipboard::TITLE_KEPT.to_vec());
             let start = self.screen.start();
             self.output.write(start);
         }

@@ -56,6 +56,23 @@ fn ctrl_c_twice_leaves() {
     terminal.modes_are_reset();
 }
 
+// TERM-39: the terminal has our title while we run, and its own again.
+#[test]
+fn the_title_is_given_back() {
+    let world = echo();
+    let mut terminal = Terminal::start(&world, 30, 100, &[]);
+    terminal.wait_for("0%/128k");
+    terminal.send("/name commas\r");
+    terminal.wait_until("the title", |terminal| {
+        terminal.bytes().contains("\x1b]2;crew - commas - project\x07")
+    });
+    terminal.send("\x04");
+    assert_eq!(terminal.code(), 0);
+    let bytes = terminal.bytes();
+    assert_eq!(bytes.matches("\x1b[22;2t").count(), 1);
+    assert!(bytes.rfind("\x1b[23;2t") > bytes.rfind("\x1b]2;"));
+}
+
 // Case 30, TERM-58, C109: names with controls are one clean line each, and none
 // of them reaches the terminal.
 #[test]

@@ -2,6 +2,8 @@
 //! that judges what is seen, and in tmux where reflow matters. Numbers are edge
 //! cases of `terminal.md` 11.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 #[path = "../common/mod.rs"]
 mod common;
 

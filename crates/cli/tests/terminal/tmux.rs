@@ -2,6 +2,7 @@
 //! cases of `terminal.md` 11. Without tmux on the search path there is nothing
 //! that could judge, and the tests say so and end.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ impl Tmux {
     fn start(world: &World, columns: usize, rows: usize) -> Option<Tmux> {
         let is_there = Command::new("tmux").arg("-V").stdout(Stdio::null()).status();
         if !is_there.is_ok_and(|status| status.success()) {
-            eprintln!("no tmux here: this test needs one");
+            let _ = writeln!(std::io::stderr(), "no tmux here: this test needs one");
             return None;
         }
         let tmux = Tmux { socket: world.at("tmux").to_string_lossy().into_owned() };

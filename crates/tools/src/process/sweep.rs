@@ -16,6 +16,9 @@ pub(crate) const MARKER_VARIABLE: &str = "CREW_COMMAND";
 
 /// A sweep gives up after this time; what still lives then cannot be killed.
 const SWEEP_TIME_MAX: Duration = Duration::from_secs(2);
+/// Looks in a row that must find nothing: a process that is just starting its
+/// program shows no environment for a moment.
+const EMPTY_LOOKS: u32 = 2;
 
 /// One command whose processes are to end.
 #[derive(Clone, Debug)]
@@ -63,8 +66,10 @@ pub fn kill_marked(targets: &[Target]) {
     }
     let deadline = Instant::now() + SWEEP_TIME_MAX;
     let mut pause = Duration::from_millis(1);
+    let mut empty_looks = 0;
     loop {
-        if system::kill_found(targets) == 0 || Instant::now() >= deadline {
+        empty_looks = if system::kill_found(targets) == 0 { empty_looks + 1 } else { 0 };
+        if empty_looks == EMPTY_LOOKS || Instant::now() >= deadline {
             return;
         }
         std::thread::sleep(pause);

@@ -411,3 +411,16 @@ fn without_tool_calls_the_widget_keeps_header_and_totals() {
     }
     assert!(widget_rows(100, true).iter().any(|row| row.contains("showing latest 3")));
 }
+
+// TERM-39, TERM-58, host.md 8.22.
+#[test]
+fn the_title_says_who_needs_the_person() {
+    let mut world = asking();
+    assert_eq!(world.view.title(), "crew 1? · parser");
+    let name = Some("comma\u{1b}]2;evil\u{7} fix".to_owned());
+    world.session(crew_engine::api::SessionUpdate::SessionInfoChanged(name));
+    world.crew("worker-9c0d1e2f", "", Status::Running, UpdateKind::Responded);
+    let title = world.view.title();
+    assert!(title.starts_with("crew - comma") && title.ends_with("fix - parser"), "{title}");
+    assert!(!title.contains(['\u{1b}', '\u{7}']), "{title:?}");
+}
