@@ -123,7 +123,9 @@ impl Loop {
         let (isolated, cancel) = (self.isolated.clone(), self.cancel.clone());
         self.tracker.spawn_blocking(move || {
             let diff = isolated.describe(handle, &|| cancel.is_cancelled());
-            if let Err(error) = &diff {
+            if let Err(error) = &diff
+                && !cancel.is_cancelled()
+            {
                 ending.warn(format!("no commit message could be generated: {error}"));
             }
             ending.send(event(diff));

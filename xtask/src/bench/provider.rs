@@ -323,6 +323,8 @@ mod tests {
         let numbers: Vec<_> =
             provider.take().iter().map(|exchange| (exchange.child, exchange.number)).collect();
         assert_eq!(numbers, [(false, None), (true, Some(42))]);
+        let asked = exchange(&provider, r#"{"tools":[{"name":"yield"}]}"#);
+        assert!(asked.contains("tool_use"), "a child of `task` is one too: {asked}");
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn what_the_person_had_not_committed_stays_apart() {
     }
 }
 
-// Row 78; ISO-14, ISO-17, OP-7
+// task.md 12 row 78; ISO-14, ISO-17, OP-7
 #[test]
 fn a_conflict_changes_nothing_and_keeps_the_patch() {
     let world = World::new(Backend::Auto);
@@ -102,7 +102,7 @@ fn a_conflict_changes_nothing_and_keeps_the_patch() {
     assert_eq!(integration.changes_applied(), Some(false));
 }
 
-// Row 79; ISO-14
+// task.md 12 row 79; ISO-14
 #[test]
 fn a_change_that_is_there_already_is_a_success() {
     let world = World::new(Backend::Auto);
@@ -297,7 +297,7 @@ fn a_later_child_sees_what_an_earlier_one_brought() {
     assert_eq!(world.read("a.txt"), with_line(&lines("a.txt"), 3, "SECOND"));
 }
 
-// Row 82; ISO-12: no file can be written, so the copy is kept and named.
+// task.md 12 row 82; ISO-12: no file can be written, so the copy is kept and named.
 #[test]
 fn a_copy_whose_patch_cannot_be_written_is_kept() {
     let mut world = World::new(Backend::Auto);

@@ -40,6 +40,8 @@ pub struct Reader {
     /// First row of each item.
     starts: Vec<usize>,
     made: Option<(usize, usize, bool)>,
+    /// The first and the last item that has rows.
+    ends: Option<(Item, Item)>,
     /// First row on the screen.
     pub top: usize,
     /// Whether the end is followed.
@@ -77,6 +79,7 @@ impl Reader {
             rows: Vec::new(),
             starts: Vec::new(),
             made: None,
+            ends: None,
             top: 0,
             follows: true,
             expanded: true,
@@ -116,10 +119,24 @@ impl Reader {
         if self.made == made {
             return;
         }
+        // What only grew keeps its rows: sessions are long.
+        let kept = match self.made {
+            Some((columns, count, expanded))
+                if (columns, expanded) == (look.columns, self.expanded)
+                    && count < items.len()
+                    && self.ends == ends(&items[..count]) =>
+            {
+                count
+            }
+            Some(_) | None => 0,
+        };
+        if kept == 0 {
+            self.rows.clear();
+            self.starts.clear();
+        }
+        self.ends = ends(items);
         let look = Look { expanded: self.expanded, ..*look };
-        self.rows.clear();
-        self.starts.clear();
-        for item in items {
+        for item in &items[kept..] {
             self.starts.push(self.rows.len());
             self.rows.extend(fitted(item.lines(&look), look.columns));
             self.rows.push(Row::new());
@@ -306,6 +323,11 @@ impl View {
     }
 }
 
+/// What tells whether a list only grew: another branch differs at either end.
+fn ends(items: &[Item]) -> Option<(Item, Item)> {
+    Some((items.first()?.clone(), items.last()?.clone()))
+}
+
 fn find_key(reader: &mut Reader, key: Key, height: usize) -> After {
     match key.code {
         Code::Enter => {
@@ -345,5 +367,35 @@ fn hit(reader: &mut Reader, height: usize, forwards: bool) {
         // Near the end the row cannot be at the top; the search goes on from
         // where the screen stands.
         reader.follows = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::Theme;
+
+    // TERM-49: a transcript that grew, shrank or changed is that of its items.
+    #[test]
+    fn rows_are_those_of_the_items_however_they_came() {
+        let look = Look { theme: Theme::default(), columns: 40, expanded: true, thinking: true };
+        let item = |number: usize| Item::Answer(format!("answer {number}\n\nmore of it"));
+        let mut reader = Reader::new(Source::Owner, Time(0));
+        let lists: [Vec<usize>; 6] =
+            [vec![], vec![1], vec![1, 2, 3], vec![1, 2], vec![4, 2, 5, 6], vec![4, 2, 5, 6, 7]];
+        for list in lists {
+            let items: Vec<Item> = list.iter().map(|number| item(*number)).collect();
+            reader.make(&look, Some(&items));
+            let mut fresh = Reader::new(Source::Owner, Time(0));
+            fresh.make(&look, Some(&items));
+            let texts = |reader: &Reader| -> Vec<String> {
+                reader.rows.iter().map(|row| row.text().to_owned()).collect()
+            };
+            assert_eq!(
+                (texts(&reader), &reader.starts),
+                (texts(&fresh), &fresh.starts),
+                "{list:?}"
+            );
+        }
     }
 }
