@@ -85,6 +85,8 @@ impl Terminal {
 
     /// Waits for the end of the program; errors unless it exits with 0.
     pub(crate) fn end(mut self) -> Outcome {
+        // `script` may wait for more keys although the program has ended.
+        drop(self.child.stdin.take());
         let status = ended(&mut self.child)?;
         if status.success() { Ok(()) } else { Err(format!("the terminal ended with {status}")) }
     }
