@@ -6,6 +6,7 @@
 pub(crate) mod client;
 pub(crate) mod golden;
 pub(crate) mod server;
+pub(crate) mod wire;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::wire::{Piece, Wire};
+
 /// One request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -181,7 +183,21 @@ impl Reply {
         out
     }
 
-    fn send(&self, mut stream: TcpStream) {
+    /// The blocks for a format that knows texts and calls only.
+    fn pieces_of(&self) -> Vec<Piece> {
+        let piece = |(index, part): (usize, &Part)| match part {
+            Part::Text(text) | Part::Thinking(text) => Piece::Text(text.clone()),
+            Part::Repeated(count, text) => Piece::Text(text.repeat(*count)),
+            Part::Call(name, arguments) => Piece::Call {
+                id: format!("call_{index}"),
+                name: name.clone(),
+                arguments: arguments.clone(),
+            },
+        };
+        self.blocks.iter().enumerate().map(piece).collect()
+    }
+
+    fn send(&self, wire: Wire, mut stream: TcpStream) {
         std::thread::sleep(self.delay);
         if let Some(gate) = &self.gate {
             gate.pass();
@@ -193,7 +209,10 @@ impl Reply {
             ),
             None => format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{}",
-                self.raw.clone().unwrap_or_else(|| self.stream())
+                self.raw
+                    .clone()
+                    .or_else(|| wire.stream(&self.pieces_of()))
+                    .unwrap_or_else(|| self.stream())
             ),
         };
         // The program may have gone meanwhile.
@@ -217,13 +236,20 @@ impl Request {
 
     /// Answers of the model that the request shows.
     pub(crate) fn answers(&self) -> usize {
-        let messages = self.body["messages"].as_array().unwrap();
-        messages.iter().filter(|message| message["role"] == "assistant").count()
+        self.wire().answers(&self.body)
+    }
+
+    pub(crate) fn wire(&self) -> Wire {
+        Wire::of(&self.headers)
+    }
+
+    /// The tool that the answer must call.
+    pub(crate) fn forced(&self) -> Option<&str> {
+        self.wire().forced(&self.body)
     }
 
     pub(crate) fn tools(&self) -> Vec<String> {
-        let tools = self.body["tools"].as_array().cloned().unwrap_or_default();
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        self.wire().tools(&self.body)
     }
 
     /// All text of the last message.
@@ -265,7 +291,7 @@ impl Server {
                 thread::spawn(move || {
                     let Some(request) = read(&stream) else { return };
                     log.lock().unwrap().push(request.clone());
-                    script(&request).send(stream);
+                    script(&request).send(request.wire(), stream);
                 });
             }
         });
