@@ -133,6 +133,10 @@ impl GroupGuard for Guard {
             state.write(&format!("- {marker}\n"));
         });
     }
+
+    fn finish(&self) {
+        self.change(State::finish);
+    }
 }
 
 impl State {
@@ -162,6 +166,18 @@ impl State {
         }
     }
 
+    /// The helper is gone when this returns.
+    fn finish(&mut self) {
+        self.starts_left = 0;
+        let Some((mut child, mut pipe)) = self.running.take() else { return };
+        // What all commands share is only looked for when the host died.
+        let shared = self.told.iter().filter(|told| told.group.is_none());
+        let text: String = shared.map(|told| format!("- {}\n", told.marker)).collect();
+        let _ = pipe.write_all(text.as_bytes());
+        drop(pipe);
+        let _ = child.wait();
+    }
+
     /// A new helper that was told everything; `None` when it could not be
     /// started, and commands run without it.
     fn spawn(&mut self) -> Option<(Child, ChildStdin)> {
@@ -187,14 +203,6 @@ impl State {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let Ok(state) = self.state.get_mut() else { return };
-        if let Some((mut child, mut pipe)) = state.running.take() {
-            // What all commands share is only looked for when the host died.
-            let shared = state.told.iter().filter(|told| told.group.is_none());
-            let text: String = shared.map(|told| format!("- {}\n", told.marker)).collect();
-            let _ = pipe.write_all(text.as_bytes());
-            drop(pipe);
-            let _ = child.wait();
-        }
+        self.finish();
     }
 }

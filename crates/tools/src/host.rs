@@ -30,6 +30,8 @@ pub trait GroupGuard: Send + Sync {
     fn started(&self, group: i32, marker: &str);
     /// No process of that command is left.
     fn ended(&self, group: i32, marker: &str);
+    /// No command starts any more, and all were ended; may block for a moment.
+    fn finish(&self);
 }
 
 /// How to build a [`Host`].

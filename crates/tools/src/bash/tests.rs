@@ -287,6 +287,10 @@ impl crate::host::GroupGuard for Told {
         let mut told = self.0.lock().unwrap();
         told.push((false, group, marker.to_owned()));
     }
+
+    fn finish(&self) {
+        self.0.lock().unwrap().push((false, 0, "finished".to_owned()));
+    }
 }
 
 #[tokio::test]
@@ -301,6 +305,11 @@ async fn a_guard_knows_every_command_until_nothing_of_it_is_left() {
     assert!(marker.starts_with(world.host.marker()) && group > 1);
     world.host.end_session(&"s".into()).await;
     assert_eq!(guard.0.lock().unwrap()[1..], [(false, group, marker)]);
+    // Whoever still holds the host, its helper is gone when all was ended.
+    let host = std::sync::Arc::clone(&world.host);
+    tokio::task::spawn_blocking(move || host.kill_all()).await.unwrap();
+    let told = guard.0.lock().unwrap().clone();
+    assert_eq!(told[2..], [(false, 0, "finished".to_owned())]);
 }
 
 #[tokio::test]

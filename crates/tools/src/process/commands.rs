@@ -138,6 +138,9 @@ impl Commands {
     pub(crate) fn kill_all(&self) {
         self.lock().closed = true;
         self.kill_where(|_| true);
+        if let Some(guard) = &self.guard {
+            guard.finish();
+        }
     }
 
     fn kill_where(&self, matches: impl Fn(&Listed) -> bool) {
