@@ -9,6 +9,7 @@
 
 mod asks;
 mod clipboard;
+mod colours;
 mod export;
 mod face;
 mod facts;

@@ -15,6 +15,7 @@ pub mod export;
 pub mod files;
 pub mod frontmatter;
 mod json_text;
+pub mod keybindings;
 pub mod listing;
 pub mod lock;
 pub mod paths;

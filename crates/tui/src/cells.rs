@@ -192,6 +192,17 @@ impl Row {
         self
     }
 
+    /// The same cells, each in the style of the byte of [`Row::text`] where it
+    /// begins.
+    pub fn styled_by(mut self, style: impl Fn(usize) -> Style) -> Row {
+        let mut start = 0;
+        for cell in &mut self.cells {
+            cell.style = style(start);
+            start = cell.end as usize;
+        }
+        self
+    }
+
     /// Left part, blanks, right part that ends at column `columns`; the right
     /// part goes first when both do not fit.
     pub fn spread(left: &Row, right: &Row, columns: usize) -> Row {

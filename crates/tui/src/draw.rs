@@ -87,6 +87,12 @@ fn hints(texts: &[&str], columns: usize) -> Row {
     Row::of(last, MUTED).cut(columns)
 }
 
+/// Hints of which some may have no key.
+fn bound_hints<const N: usize>(texts: [Option<String>; N], columns: usize) -> Row {
+    let texts: Vec<String> = texts.into_iter().flatten().collect();
+    hints(&texts.iter().map(String::as_str).collect::<Vec<_>>(), columns)
+}
+
 /// `owner: ❓ 1 needs you`, shown in every full view (TERM-37).
 fn waiting(view: &View) -> Option<Row> {
     let waiting = view.crew.counts().waiting;

@@ -1,15 +1,20 @@
 //! Keys as the face understands them, and the decoder of what terminals send.
 //!
 //! Must never let an answer or a report of the terminal become a key
-//! (`terminal.md` TERM-34). Read `keys::decode` for the bytes.
+//! (`terminal.md` TERM-34). Read `keys::decode` for the bytes, `keys::action` for
+//! what keys can do, `keys::bindings` for which key does it.
 
+pub(crate) mod action;
+mod bindings;
 mod decode;
+mod name;
 mod sequence;
 
+pub use bindings::Bindings;
 pub use decode::Decoder;
 
 /// One key press.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// Which key.
     pub code: Code,
@@ -22,7 +27,7 @@ pub struct Key {
 }
 
 /// Keys without their modifiers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
     /// A character; with Ctrl always in lower case.
     Char(char),

@@ -11,6 +11,7 @@ pub mod draw;
 pub mod editor;
 pub mod failure;
 pub mod format;
+pub mod highlight;
 pub mod keys;
 pub mod markdown;
 pub mod plain;

@@ -10,6 +10,7 @@ mod table;
 
 pub use chunk::{Chunk, Chunker};
 pub use draw::draw;
+pub(crate) use draw::{code_blocks, code_text, draw_coloured};
 
 use crate::cells::Row;
 

@@ -193,8 +193,8 @@ impl Plain {
         let asked = match &question.kind {
             Kind::Quit => {
                 let text = quit_text(view);
-                let text = text.split(" Ctrl+C").next().unwrap_or_default();
-                vec![format!("question: {text} Type yes to quit.")]
+                let text = text.split('?').next().unwrap_or_default();
+                vec![format!("question: {text}? Type yes to quit.")]
             }
             Kind::Stop { ids, .. } => {
                 let mut asked = vec!["question: which subagent is to be stopped?".to_owned()];
@@ -336,7 +336,8 @@ fn spoken(item: &Item) -> Vec<String> {
         Item::Notice(text) => ("crew".to_owned(), clean_lines(text)),
         Item::Summary { .. } | Item::Tool(_) => {
             let theme = crate::theme::Theme { colours: false, icons: Icons::Ascii, motion: false };
-            let look = Look { theme, columns: COLUMNS, expanded: false, thinking: false };
+            let look =
+                Look { theme, columns: COLUMNS, expanded: false, thinking: false, reader: None };
             let lines = item.lines(&look);
             let lines = lines.iter().map(|line| line.row.text().trim().to_owned()).collect();
             (if matches!(item, Item::Tool(_)) { "tool" } else { "crew" }.to_owned(), lines)

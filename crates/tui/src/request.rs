@@ -14,6 +14,8 @@ use crew_base::message::Usage;
 use crew_base::model::ThinkingLevel;
 use crew_engine::api::{Command, Status};
 
+use crate::highlight::{Ask, Coloured};
+use crate::keys::Bindings;
 use crate::theme::Theme;
 use crate::transcript::item::Item;
 
@@ -52,6 +54,8 @@ pub struct Setup {
     pub several_providers: bool,
     /// Whether the start header is shown.
     pub header: bool,
+    /// Which key does what.
+    pub keys: Bindings,
 }
 
 /// How the person is called (TERM-38).
@@ -459,6 +463,9 @@ pub enum Request {
         /// It may.
         is_allowed: bool,
     },
+    /// Colours of lines of code, in this order. The answer may come late or not
+    /// at all; it must not be made on the thread that draws.
+    Highlight(Vec<Ask>),
     /// The program pauses.
     Suspend,
     /// The screen is drawn anew.
@@ -534,6 +541,8 @@ pub enum Reply {
     Approval(Approval),
     /// A tool waits no more.
     ApprovalOver(u64),
+    /// Colours of lines of code.
+    Highlighted(Vec<Coloured>),
     /// Something was done.
     Done(String),
     /// Something was not done: what, and what can be done.

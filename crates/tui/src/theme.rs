@@ -30,8 +30,27 @@ pub enum Role {
     Removed,
     /// Code and commands.
     Code,
+    /// A part of code in a language that is known.
+    Token(Token),
     /// The rule above the editor, by thinking level.
     Rule(ThinkingLevel),
+}
+
+/// What a part of code is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// A comment, and the head of a diff.
+    Comment,
+    /// A word of the language.
+    Keyword,
+    /// A string.
+    Text,
+    /// A number or another constant.
+    Number,
+    /// A type or another name that is declared.
+    Type,
+    /// A function that is declared or called.
+    Function,
 }
 
 /// How one cell looks.
@@ -207,6 +226,7 @@ impl Theme {
             Role::Warning => (Some(Color::Yellow), Modifier::BOLD),
             Role::Error | Role::Removed => (Some(Color::Red), Modifier::BOLD),
             Role::Code => (Some(Color::Cyan), Modifier::empty()),
+            Role::Token(token) => (Some(token_colour(token)), Modifier::empty()),
             Role::Rule(level) => (Some(rule_colour(level)), Modifier::DIM),
         };
         match (self.colours, colour) {
@@ -215,6 +235,17 @@ impl Theme {
             (false, _) => modifier |= plain,
         }
         cell.add_modifier(modifier)
+    }
+}
+
+fn token_colour(token: Token) -> Color {
+    match token {
+        Token::Comment => Color::DarkGray,
+        Token::Keyword => Color::Magenta,
+        Token::Text => Color::Green,
+        Token::Number => Color::Yellow,
+        Token::Type => Color::LightYellow,
+        Token::Function => Color::LightBlue,
     }
 }
 

@@ -10,8 +10,10 @@ pub mod document;
 pub mod entries;
 pub mod item;
 pub mod live;
+mod pending;
 pub mod tool;
 
+use crate::keys::Key;
 use crate::theme::Theme;
 
 /// How items are drawn.
@@ -25,6 +27,15 @@ pub struct Look {
     pub expanded: bool,
     /// Whether thoughts are shown in full.
     pub thinking: bool,
+    /// The key that opens the transcript view, where a hint names it.
+    pub reader: Option<Key>,
+}
+
+impl Look {
+    /// How to read what is left out: a key, or a command without one.
+    pub(crate) fn way_to_read(&self) -> String {
+        self.reader.map_or_else(|| "/transcript".to_owned(), |key| key.to_string())
+    }
 }
 
 /// Columns in front of what stands below its head.

@@ -27,6 +27,7 @@ use crew_engine::api::{Command, CommandId, CompactionReason, Status};
 
 use crate::draw::crew::{Level, Widget};
 use crate::editor::Editor;
+use crate::keys::action::Action;
 use crate::markdown::Line;
 use crate::request::{Approval, Facts, Found, Request, Setup};
 use crate::screen::Size;
@@ -189,6 +190,10 @@ impl View {
     /// A face that shows nothing yet.
     pub fn new(setup: Setup, size: Size, now: Time) -> View {
         let thinking = setup.thinking;
+        let mut live = Live::default();
+        if setup.theme.colours {
+            live.colour_code();
+        }
         View {
             setup,
             found: Found::default(),
@@ -196,7 +201,7 @@ impl View {
             now,
             session: None,
             name: None,
-            live: Live::default(),
+            live,
             crew: Crew::default(),
             facts: Facts::default(),
             facts_known: false,
@@ -252,6 +257,7 @@ impl View {
             columns: self.size.columns,
             expanded: false,
             thinking: self.thinking,
+            reader: self.setup.keys.key(Action::Transcript),
         }
     }
 
@@ -322,7 +328,8 @@ impl View {
         let leader = self.leader.map(|since| since + LEADER_MS).filter(|at| *at > self.now);
         let richer = self.richer_since.map(|(since, _)| since + RICHER_MS);
         let armed = self.full.as_ref().and_then(|full| full.deadline());
-        [leader, richer, armed].into_iter().flatten().min()
+        let code = self.live.deadline().filter(|at| *at > self.now);
+        [leader, richer, armed, code].into_iter().flatten().min()
     }
 
     /// Whether the terminal shows the alternate screen.
@@ -392,6 +399,7 @@ pub(crate) const LEADER_MS: u64 = 400;
 pub fn tick(view: &mut View, now: Time) {
     view.now = now.max(view.now);
     view.settle_level();
+    view.live.tick(now);
     if let Some(full) = &mut view.full {
         full.tick(now);
     }
@@ -430,6 +438,10 @@ pub fn not_sent(view: &mut View) {
 
 /// What is asked of the program since the last call.
 pub fn take_requests(view: &mut View) -> Vec<Request> {
+    let asks = view.live.take_asks();
+    if !asks.is_empty() {
+        view.ask(Request::Highlight(asks));
+    }
     std::mem::take(&mut view.requests)
 }
 
@@ -439,7 +451,14 @@ pub fn take_final(view: &mut View) -> Vec<Line> {
         return Vec::new();
     }
     let look = view.look();
+    view.live.tick(view.now);
     view.live.take_final(&look)
+}
+
+/// The last rows to print: nothing waits for its colours any longer (TERM-27).
+pub fn take_last(view: &mut View) -> Vec<Line> {
+    view.live.release();
+    take_final(view)
 }
 
 /// Whether rows wait for print.

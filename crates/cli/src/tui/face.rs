@@ -19,7 +19,7 @@ use crew_tools::Host;
 use crew_tui::draw;
 use crew_tui::keys::{Decoder, Input as Typed};
 use crew_tui::plain::Plain;
-use crew_tui::request::Reply;
+use crew_tui::request::{Reply, Request};
 use crew_tui::screen::Screen;
 use crew_tui::view::{self, View};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -28,6 +28,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::asks::Asked;
 use super::clipboard;
+use super::colours::Colours;
 use super::facts::Totals;
 use super::moves::Move;
 use super::reload::Reloaded;
@@ -84,6 +85,8 @@ pub(super) struct Face {
     pub(super) file: Option<PathBuf>,
     /// Prompts of the command line that are still to be sent.
     pub(super) prompts: VecDeque<Message>,
+    /// Colours of code.
+    pub(super) colours: Colours,
     decoder: Decoder,
     /// Line mode, if that is wanted.
     plain: Option<Plain>,
@@ -159,6 +162,7 @@ pub(super) struct Loaded {
     pub(super) options: Options,
     pub(super) found: crew_tui::request::Found,
     pub(super) widget_tools: bool,
+    pub(super) keys: crew_tui::keys::Bindings,
 }
 
 /// Whether figures are being gathered.
@@ -201,6 +205,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         cwd,
         file: None,
         prompts: VecDeque::new(),
+        colours: Colours::default(),
         decoder: Decoder::default(),
         plain,
         due: None,
@@ -479,7 +484,9 @@ impl Face {
             if requests.is_empty() {
                 return;
             }
-            self.want(KEY_FRAME);
+            if requests.iter().any(|request| !matches!(request, Request::Highlight(_))) {
+                self.want(KEY_FRAME);
+            }
             for request in requests {
                 self.request(request);
                 self.do_later().await;
@@ -518,7 +525,7 @@ impl Face {
         // What became final goes above the last lines.
         let mut lines = match self.plain {
             Some(_) => Vec::new(),
-            None => view::take_final(&mut self.view),
+            None => view::take_last(&mut self.view),
         };
         lines.extend(last);
         self.restore_with(&lines);

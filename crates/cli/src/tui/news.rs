@@ -123,7 +123,9 @@ impl Face {
         done: Done,
         signals: &mut Option<Signals>,
     ) -> Result<(), Error> {
-        self.want(KEY_FRAME);
+        // Colours belong to text that streams (TERM-28).
+        let is_colour = matches!(done, Done::Reply(Reply::Highlighted(_)));
+        self.want(if is_colour { STREAM_FRAME } else { KEY_FRAME });
         match done {
             Done::Reply(reply) => view::reply(&mut self.view, now(), reply),
             Done::Facts(facts, totals) => {

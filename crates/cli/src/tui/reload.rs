@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crew_engine::Source;
 use crew_runtime::{Answer, Query, Renewed};
+use crew_tui::keys::Bindings;
 use crew_tui::request::{Found, Reply};
 use crew_tui::view;
 
@@ -25,6 +26,7 @@ pub(super) struct Reloaded {
     renewed: Renewed,
     found: Found,
     widget_tools: bool,
+    keys: Bindings,
 }
 
 /// What becomes of the shown session.
@@ -71,7 +73,8 @@ impl Face {
                 let found = start::found(&mut config, &options);
                 let renewed = wiring::renewed(&config, &options, Person::Present)?;
                 let widget_tools = start::widget_tools(&config);
-                Ok(Reloaded { config, renewed, found, widget_tools })
+                let keys = start::keys(&mut config);
+                Ok(Reloaded { config, renewed, found, widget_tools, keys })
             };
             let _ = done.send(Done::Reloaded(Box::new(read())));
         });
@@ -79,7 +82,7 @@ impl Face {
 
     /// What was read counts from here on.
     pub(super) async fn reloaded(&mut self, reloaded: Result<Reloaded, Error>) {
-        let Reloaded { mut config, renewed, found, widget_tools } = match reloaded {
+        let Reloaded { mut config, renewed, found, widget_tools, keys } = match reloaded {
             Ok(reloaded) => reloaded,
             Err(error) => return self.failed(&format!("not reloaded: {}", error.words().text)),
         };
@@ -99,6 +102,7 @@ impl Face {
         start::with_settings(&mut self.view.setup, &config, &options);
         self.view.setup.header &= !self.terminal.is_plain;
         self.view.setup.widget_tools = widget_tools;
+        self.view.setup.keys = keys;
         self.view.untrusted = !config.trust.allows();
         self.screen.set_theme(self.view.setup.theme);
         self.say(Reply::Found(Box::new(found)));

@@ -83,6 +83,9 @@ impl Face {
             Request::Attention(why) => {
                 self.output.write(clipboard::attention(self.view.setup.attention_form, &why));
             }
+            // So does it without colours.
+            Request::Highlight(_) if self.terminal.is_plain => {}
+            Request::Highlight(asks) => self.colours.ask(asks, &self.done),
             Request::Chosen(at) => self.chosen(at),
             Request::Redraw => {
                 self.screen.redraw();
@@ -381,7 +384,8 @@ impl Face {
                 Ok(mut config) => {
                     let found = start::found(&mut config, &options);
                     let widget_tools = start::widget_tools(&config);
-                    Ok(Loaded { config, options, found, widget_tools })
+                    let keys = start::keys(&mut config);
+                    Ok(Loaded { config, options, found, widget_tools, keys })
                 }
                 Err(error) => Err((error, options)),
             };
@@ -391,11 +395,12 @@ impl Face {
 
     /// The second half of the start: the host runs from here on.
     pub(super) fn loaded(&mut self, loaded: Loaded) -> Result<Signals, Error> {
-        let Loaded { mut config, options, found, widget_tools } = loaded;
+        let Loaded { mut config, options, found, widget_tools, keys } = loaded;
         let mut warnings = std::mem::take(&mut config.warnings);
         start::with_settings(&mut self.view.setup, &config, &options);
         self.view.setup.header &= !self.terminal.is_plain;
         self.view.setup.widget_tools = widget_tools;
+        self.view.setup.keys = keys;
         self.view.untrusted = !config.trust.allows();
         self.screen.set_theme(self.view.setup.theme);
         let wired = match wiring::wire(&config, &options, wiring::Person::Present, &mut warnings) {

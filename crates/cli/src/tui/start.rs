@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use crew_base::model::ModelSpec;
 use crew_model::select::Scoped;
 use crew_runtime::clock;
-use crew_store::paths;
 use crew_store::settings::file::{SettingsFiles, settings_path};
 use crew_store::settings::typed::{QuietStart, Settings};
 use crew_store::trust::{self, Trust, TrustInput, TrustStore};
+use crew_store::{keybindings, paths};
+use crew_tui::keys::Bindings;
 use crew_tui::request::{AttentionForm, DoubleEscape, Found, Setup, TreeFilter, TrustFiles};
 use crew_tui::theme::{Icons, Theme};
 
@@ -64,6 +65,7 @@ pub(super) fn setup(place: &Place) -> Setup {
         attention_form: AttentionForm::Off,
         several_providers: false,
         header: true,
+        keys: Bindings::default(),
     }
 }
 
@@ -99,6 +101,23 @@ pub(super) fn with_settings(setup: &mut Setup, config: &Config, options: &Option
     let usable = config.catalog.providers().iter();
     let usable = usable.filter(|known| config.credentials.is_configured(&known.id));
     setup.several_providers = usable.filter(|known| known.id != "demo").count() > 1;
+}
+
+/// The keys by `keybindings.json` and `crew.keys` (`host.md` 8.7, TERM-19);
+/// what is wrong with them joins the warnings.
+pub(super) fn keys(config: &mut Config) -> Bindings {
+    let path = keybindings::keybindings_path(&config.place.agent_dir);
+    let (lines, warnings) = keybindings::read(&path);
+    let of_pi = config.settings.crew.keys.as_deref();
+    let (bindings, problems) = Bindings::new(&lines, of_pi == Some("pi"));
+    let file = path.display();
+    let told = &mut config.warnings;
+    told.extend(warnings.iter().map(|warning| format!("{file}: {}", warning.message)));
+    told.extend(problems.iter().map(|problem| format!("{file}: {problem}")));
+    if let Some(other) = of_pi.filter(|keys| *keys != "pi") {
+        told.push(format!("crew.keys is \"{other}\", and only \"pi\" means something"));
+    }
+    bindings
 }
 
 /// The branch that is checked out, read from `HEAD` without running git.

@@ -9,11 +9,8 @@ use crate::pty::Terminal;
 #[test]
 fn keys_come_from_the_file_and_reload_reads_it_again() {
     let world = World::new(|_| Reply::text("unused"));
-    let agent = world.root.join("home/.pi/agent");
-    std::fs::create_dir_all(&agent).unwrap();
-    let file = agent.join("keybindings.json");
-    let text = r#"{"tui.editor.deleteWordBackward": "f8", "app.fly": "f9", "app.clear": ["hyper+c"]}"#;
-    std::fs::write(&file, text).unwrap();
+    let write = |text: &str| world.agent_file("keybindings.json", text);
+    write(r#"{"tui.editor.deleteWordBackward": "f8", "app.fly": "f9", "app.clear": ["hyper+c"]}"#);
     let mut terminal = Terminal::start(&world, 30, 140, &[]);
     terminal.wait_for("keybindings.json: no action here: app.fly");
     terminal.wait_for("keybindings.json: app.clear: the key \"hyper+c\" is not used");
@@ -23,7 +20,7 @@ fn keys_come_from_the_file_and_reload_reads_it_again() {
     terminal.send("\x03");
     terminal.wait_gone("one three");
 
-    std::fs::write(&file, r#"{"tui.editor.deleteWordBackward": "f7"}"#).unwrap();
+    write(r#"{"tui.editor.deleteWordBackward": "f7"}"#);
     terminal.send("/reload\r");
     terminal.wait_for("read again: settings, models, keys");
     terminal.send("four five\x1b[19~six");
@@ -31,7 +28,7 @@ fn keys_come_from_the_file_and_reload_reads_it_again() {
     terminal.send("\x1b[18~seven");
     terminal.wait_for("four seven");
 
-    std::fs::write(&file, "{").unwrap();
+    write("{");
     terminal.send("\x03/reload\r");
     terminal.wait_for("keybindings.json: the keys do not parse");
     terminal.send("eight nine\x17ten");

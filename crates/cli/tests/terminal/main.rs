@@ -8,8 +8,10 @@
 mod common;
 
 mod cases;
+mod colours;
 mod crew;
 mod face;
+mod keys;
 mod pty;
 mod sessions;
 mod task;

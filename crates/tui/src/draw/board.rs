@@ -3,9 +3,10 @@
 use crew_engine::api::Status;
 
 use super::crew::{activity_line, still};
-use super::{hints, rule, waiting};
+use super::{bound_hints, rule, waiting};
 use crate::cells::Row;
 use crate::format;
+use crate::keys::action::Action;
 use crate::screen::Picture;
 use crate::theme::{ACCENT, ERROR, MUTED, TEXT, WARNING};
 use crate::view::View;
@@ -187,7 +188,7 @@ fn foot(view: &View, board: &Board, current: Option<&Subagent>) -> Vec<Row> {
         rows.push(waiting);
     }
     rows.push(sum(view));
-    rows.push(last(board, columns));
+    rows.push(last(view, board));
     rows
 }
 
@@ -209,38 +210,46 @@ fn sum(view: &View) -> Row {
     Row::spread(&Row::of(&left, MUTED), &Row::of(&right, MUTED), columns)
 }
 
-fn last(board: &Board, columns: usize) -> Row {
+fn last(view: &View, board: &Board) -> Row {
+    let (keys, columns) = (&view.setup.keys, view.size.columns);
     if board.is_typing() {
         let mut row = Row::of("find: ", MUTED);
         row.push(board.find.as_deref().unwrap_or_default(), TEXT);
         row.push("▌", TEXT);
         return row.cut(columns);
     }
+    let hint = |action, what: &str| keys.letter_hint(action, what);
     match &board.armed {
         Some((Some(id), _)) => {
-            return Row::of(&format!("x again stops {id}"), WARNING).cut(columns);
+            let text = hint(Action::BoardStop, &format!("again stops {id}"));
+            return Row::of(&text.unwrap_or_default(), WARNING).cut(columns);
         }
-        Some((None, _)) => return Row::of("X again stops all open subagents", ERROR).cut(columns),
+        Some((None, _)) => {
+            let text = hint(Action::BoardStopAll, "again stops all open subagents");
+            return Row::of(&text.unwrap_or_default(), ERROR).cut(columns);
+        }
         None => {}
     }
     if let Some(told) = &board.told {
         return Row::of(told, WARNING).cut(columns);
     }
+    let open = hint(Action::Confirm, "open");
+    let (answer, stop) = (hint(Action::BoardAnswer, "answer"), hint(Action::BoardStop, "stop"));
     if columns < 60 {
-        return hints(&["Enter open", "a answer", "x stop", "? more"], columns);
+        return bound_hints([open, answer, stop, hint(Action::BoardKeys, "more")], columns);
     }
     let texts = [
-        "Enter open",
-        "a answer",
-        "s steer",
-        "x stop",
-        "c close",
-        "X stop all",
-        "f filter",
-        "/ find",
-        "y copy",
-        "? keys",
-        "Esc",
+        open,
+        answer,
+        hint(Action::BoardSteer, "steer"),
+        stop,
+        hint(Action::BoardClose, "close"),
+        hint(Action::BoardStopAll, "stop all"),
+        hint(Action::BoardFilter, "filter"),
+        hint(Action::BoardFind, "find"),
+        hint(Action::BoardCopy, "copy"),
+        hint(Action::BoardKeys, "keys"),
+        keys.key(Action::Cancel).map(|key| key.to_string()),
     ];
-    hints(&texts, columns)
+    bound_hints(texts, columns)
 }

@@ -2,6 +2,7 @@
 
 use super::{hints, rule, waiting};
 use crate::cells::Row;
+use crate::keys::action::Action;
 use crate::screen::Picture;
 use crate::theme::{ACCENT, ERROR, MUTED, SUCCESS, TEXT, WARNING};
 use crate::view::View;
@@ -31,7 +32,7 @@ pub(super) fn draw(view: &View, picker: &Picker) -> Picture {
     }
     rows.truncate(height.saturating_sub(2).max(1));
     rows.push(second_last(view, picker));
-    rows.push(foot(picker, columns));
+    rows.push(foot(view, picker));
     rows.truncate(height);
     let cursor =
         picker.typed.is_none().then(|| (1, 6 + crate::cells::text_width(&picker.list.query)));
@@ -133,22 +134,27 @@ fn second_last(view: &View, picker: &Picker) -> Row {
     }
 }
 
-fn foot(picker: &Picker, columns: usize) -> Row {
-    match picker.kind {
+fn foot(view: &View, picker: &Picker) -> Row {
+    let (keys, columns) = (&view.setup.keys, view.size.columns);
+    let hint = |action, what: &str| keys.hint(action, what);
+    let shown = match picker.kind {
         Kind::Models { .. } => {
-            hints(&["Enter this session", "Ctrl+S or Ctrl+X s also the default", "Esc"], columns)
+            let save =
+                keys.key(Action::SaveModel).map_or_else(String::new, |key| format!("{key} or "));
+            let save = Some(format!("{save}Ctrl+X s also the default"));
+            vec![hint(Action::Confirm, "this session"), save]
         }
-        Kind::Sessions { .. } => hints(
-            &[
-                "Enter resume (subagent: read)",
-                "←→ fold",
-                "Ctrl+X n named only",
-                "Ctrl+R rename",
-                "Ctrl+D delete",
-                "Esc",
-            ],
-            columns,
-        ),
-        Kind::Forks => hints(&["Enter go on from before it in a new session", "Esc"], columns),
-    }
+        Kind::Sessions { .. } => vec![
+            hint(Action::Confirm, "resume (subagent: read)"),
+            Some("←→ fold".to_owned()),
+            Some("Ctrl+X n named only".to_owned()),
+            hint(Action::Rename, "rename"),
+            hint(Action::DeleteSession, "delete"),
+        ],
+        Kind::Forks => vec![hint(Action::Confirm, "go on from before it in a new session")],
+    };
+    let leave = keys.key(Action::Cancel).map(|key| key.to_string());
+    let shown: Vec<String> = shown.into_iter().chain([leave]).flatten().collect();
+    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+    hints(&shown, columns)
 }

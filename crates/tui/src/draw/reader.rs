@@ -3,9 +3,11 @@
 use crew_engine::api::Status;
 
 use super::crew::still;
-use super::{hints, rule, waiting};
+use super::{bound_hints, rule, waiting};
 use crate::cells::Row;
 use crate::format;
+use crate::keys::Key;
+use crate::keys::action::Action;
 use crate::screen::Picture;
 use crate::theme::{ACCENT, MUTED, TEXT};
 use crate::view::View;
@@ -25,7 +27,7 @@ pub(super) fn draw(view: &View, reader: &Reader) -> Picture {
         rows.extend(facts(view, one));
         foot.push(talk(id, one, columns));
     }
-    foot.push(hints_row(reader, columns));
+    foot.push(hints_row(view, reader));
     if reader.waits {
         rows.push(Row::of("reading …", MUTED));
     } else if reader.rows.is_empty() {
@@ -152,30 +154,36 @@ fn place(reader: &Reader, body: usize) -> String {
     }
 }
 
-fn hints_row(reader: &Reader, columns: usize) -> Row {
+fn hints_row(view: &View, reader: &Reader) -> Row {
+    let (keys, columns) = (&view.setup.keys, view.size.columns);
     if reader.is_typing() {
         let mut row = Row::of("/ ", ACCENT);
         row.push(reader.find.as_deref().unwrap_or_default(), TEXT);
         row.push("▌", TEXT);
         return row.cut(columns);
     }
-    let own =
-        ["↑↓ PgUp PgDn scroll", "/ find", "n N", "e expand", "g G ends", "y copy", "Esc back"];
-    let child = [
-        "↑↓ PgUp PgDn scroll",
-        "/ find",
-        "e expand",
-        "←→ others",
-        "i steer",
-        "a answer",
-        "x stop",
-        "y copy",
-        "Esc back",
-    ];
-    let narrow = ["/ find", "←→ other", "i steer", "Esc back"];
+    let hint = |action, what: &str| keys.letter_hint(action, what);
+    let fixed = |text: &str| Some(text.to_owned());
+    let ends = (keys.key(Action::ReadFirst).and_then(Key::typed))
+        .zip(keys.key(Action::ReadLast).and_then(Key::typed));
+    let next = (keys.key(Action::ReadNextHit).and_then(Key::typed))
+        .zip(keys.key(Action::ReadHitBefore).and_then(Key::typed));
+    let (scroll, find) = (fixed("↑↓ PgUp PgDn scroll"), hint(Action::ReadFind, "find"));
+    let (expand, copy) = (hint(Action::ReadExpand, "expand"), hint(Action::ReadCopy, "copy"));
+    let (steer, back) = (hint(Action::ReadSteer, "steer"), keys.hint(Action::Cancel, "back"));
     match reader.source {
-        Source::Owner | Source::Stored(_) => hints(&own, columns),
-        Source::Subagent(_) if columns < 60 => hints(&narrow, columns),
-        Source::Subagent(_) => hints(&child, columns),
+        Source::Owner | Source::Stored(_) => {
+            let next = next.map(|(next, before)| format!("{next} {before}"));
+            let ends = ends.map(|(first, last)| format!("{first} {last} ends"));
+            bound_hints([scroll, find, next, expand, ends, copy, back], columns)
+        }
+        Source::Subagent(_) if columns < 60 => {
+            bound_hints([find, fixed("←→ other"), steer, back], columns)
+        }
+        Source::Subagent(_) => {
+            let answer = hint(Action::ReadAnswer, "answer");
+            let (others, stop) = (fixed("←→ others"), hint(Action::ReadStop, "stop"));
+            bound_hints([scroll, find, expand, others, steer, answer, stop, copy, back], columns)
+        }
     }
 }

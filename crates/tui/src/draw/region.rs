@@ -6,6 +6,7 @@ use crew_engine::api::CompactionReason;
 use super::footer::{self, Place};
 use crate::cells::{Row, clean_lines};
 use crate::format;
+use crate::keys::action::Action;
 use crate::screen::Picture;
 use crate::theme::{ACCENT, ERROR, MUTED, Role, Style, TEXT, WARNING};
 use crate::transcript::live::Doing;
@@ -84,7 +85,7 @@ fn open(view: &View, left: usize) -> Vec<Row> {
         let mut head = Row::of("! ", ACCENT.bold());
         head.push(&shell.command, Style::role(Role::Code));
         let ms = view.now.since(shell.since);
-        head.push(&format!(" · {} · Esc stops it", format::time(ms)), MUTED);
+        head.push(&format!(" · {}{}", format::time(ms), stop(view, "stops it")), MUTED);
         rows.push(head.cut(view.size.columns));
         let lines = clean_lines(&shell.output);
         let lines: Vec<_> = lines.iter().filter(|line| !line.trim().is_empty()).collect();
@@ -123,7 +124,7 @@ fn status_text(view: &View) -> Option<(String, Style)> {
             format!("{lead} · {}", words.short)
         } else {
             let who = provider.map(|provider| format!("{provider}: ")).unwrap_or_default();
-            format!("{lead} · {who}{} · Esc cancels", words.short)
+            format!("{lead} · {who}{}{}", words.short, stop(view, "cancels"))
         };
         return Some((text, WARNING));
     }
@@ -134,11 +135,12 @@ fn status_text(view: &View) -> Option<(String, Style)> {
             CompactionReason::Overflow => "compacting, the context was full",
         };
         let time = format::time(clock(view, view.now.since(*since)));
-        return Some((format!("{why} · {time} · Esc cancels"), TEXT));
+        return Some((format!("{why} · {time}{}", stop(view, "cancels")), TEXT));
     }
     if let Some(since) = view.run.leaving {
         let time = format::time(clock(view, view.now.since(since)));
-        return Some((format!("summarising the branch you leave · {time} · Esc cancels"), TEXT));
+        let cancels = stop(view, "cancels");
+        return Some((format!("summarising the branch you leave · {time}{cancels}"), TEXT));
     }
     let since = view.run.since?;
     let doing = if !view.live.tools.is_empty() {
@@ -156,14 +158,19 @@ fn status_text(view: &View) -> Option<(String, Style)> {
     };
     let time = format::time(clock(view, view.now.since(since)));
     let stops = match (view.crew.counts().running, narrow) {
-        (0, _) => "Esc stops it".to_owned(),
-        (_, true) => "Esc stops owner".to_owned(),
-        (1, false) => "Esc stops the owner only (1 subagent goes on)".to_owned(),
-        (running, false) => {
-            format!("Esc stops the owner only ({running} subagents go on)")
-        }
+        (0, _) => "stops it".to_owned(),
+        (_, true) => "stops owner".to_owned(),
+        (1, false) => "stops the owner only (1 subagent goes on)".to_owned(),
+        (running, false) => format!("stops the owner only ({running} subagents go on)"),
     };
-    Some((format!("{doing} · {time} · {stops}"), TEXT))
+    Some((format!("{doing} · {time}{}", stop(view, &stops)), TEXT))
+}
+
+/// What the key that stops things does now, as the end of a line; nothing
+/// without such a key.
+fn stop(view: &View, what: &str) -> String {
+    let hint = view.setup.keys.hint(Action::Interrupt, what);
+    hint.map_or_else(String::new, |hint| format!(" · {hint}"))
 }
 
 /// Without motion clocks step by five seconds (TERM-56).
@@ -254,7 +261,8 @@ fn asked(view: &View) -> Vec<Row> {
     if let Some(search) = &view.history_search {
         let mut row = Row::of("history: ", MUTED);
         row.push(search, TEXT);
-        row.push("▌ · Ctrl+R older · Enter takes it · Ctrl+G back", MUTED);
+        let older = view.setup.keys.hint(Action::HistorySearch, "older · ").unwrap_or_default();
+        row.push(&format!("▌ · {older}Enter takes it · Ctrl+G back"), MUTED);
         return vec![row.cut(columns)];
     }
     view.receiver.subagent().map_or_else(Vec::new, |id| needs(view, id))
@@ -357,7 +365,8 @@ fn notices(view: &View) -> Vec<(String, Style)> {
         return forms.into_iter().map(|text| (text, WARNING)).collect();
     }
     if talking {
-        return vec![("Esc back to owner, text kept".to_owned(), MUTED)];
+        let back = view.setup.keys.hint(Action::Interrupt, "back to owner, text kept");
+        return back.map(|back| (back, MUTED)).into_iter().collect();
     }
     if view.facts_known && view.facts.model.is_none() {
         return vec![("no model".to_owned(), WARNING)];

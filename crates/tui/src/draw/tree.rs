@@ -2,6 +2,7 @@
 
 use super::{hints, rule, waiting};
 use crate::cells::{Row, text_width};
+use crate::keys::action::Action;
 use crate::request::{RowKind, TreeRow};
 use crate::screen::Picture;
 use crate::theme::{ACCENT, MUTED, SUCCESS, Style, TEXT, WARNING};
@@ -37,7 +38,7 @@ pub(super) fn draw(view: &View, tree: &Tree) -> Picture {
         None => Some((1, 6 + text_width(&tree.query))),
     };
     rows.push(asking);
-    rows.push(foot(columns));
+    rows.push(foot(view));
     rows.truncate(height);
     let cursor = cursor.filter(|(row, column)| *row < height && *column < columns);
     Picture { rows, cursor, is_full: true }
@@ -52,7 +53,9 @@ fn head(view: &View, tree: &Tree) -> Row {
     let name = view.name.as_deref().map(crew_base::text::sanitise_inline);
     let name = name.map(|name| Row::of(&name, TEXT).cut(columns / 3).text().to_owned());
     let left = name.map_or_else(|| "tree".to_owned(), |name| format!("tree of \"{name}\""));
-    rule(&left, &format!("filter: {filter} · Ctrl+O next"), columns, MUTED)
+    let next = view.setup.keys.hint(Action::FilterNext, "next");
+    let next = next.map_or_else(String::new, |next| format!(" · {next}"));
+    rule(&left, &format!("filter: {filter}{next}"), columns, MUTED)
 }
 
 fn search(tree: &Tree, columns: usize) -> Row {
@@ -139,12 +142,22 @@ fn asking(view: &View, tree: &Tree) -> (Row, Option<usize>) {
     }
 }
 
-fn foot(columns: usize) -> Row {
-    let long = "Enter continue from here (a user message goes back into the editor)";
-    let (fold, label, leave) = ("←→ fold", "Shift+L label", "Esc");
-    let (filter, times) = ("Ctrl+O filter", "Ctrl+T label times");
-    if columns >= 100 {
-        return hints(&[long, fold, label, times, leave], columns);
-    }
-    hints(&["Enter continue", fold, label, filter, times, leave], columns)
+fn foot(view: &View) -> Row {
+    let (keys, columns) = (&view.setup.keys, view.size.columns);
+    let is_wide = columns >= 100;
+    let go = match is_wide {
+        true => "continue from here (a user message goes back into the editor)",
+        false => "continue",
+    };
+    let shown = [
+        keys.hint(Action::Confirm, go),
+        Some("←→ fold".to_owned()),
+        keys.hint(Action::Label, "label"),
+        keys.hint(Action::FilterNext, "filter").filter(|_| !is_wide),
+        keys.hint(Action::LabelTimes, "label times"),
+        keys.key(Action::Cancel).map(|key| key.to_string()),
+    ];
+    let shown: Vec<String> = shown.into_iter().flatten().collect();
+    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+    hints(&shown, columns)
 }

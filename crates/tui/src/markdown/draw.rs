@@ -5,6 +5,7 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagE
 use super::table::Table;
 use super::{Chunk, Line};
 use crate::cells::{Row, clean_lines};
+use crate::highlight::Span;
 use crate::theme::{ACCENT, CODE, MUTED, Style, TEXT};
 
 /// Columns in front of code, so that a fence cannot be taken for prose.
@@ -12,12 +13,18 @@ const CODE_INDENT: usize = 2;
 
 /// Draws a chunk; prose fits into `columns`.
 pub fn draw(chunk: &Chunk, columns: usize) -> Vec<Line> {
+    draw_coloured(chunk, columns, &[])
+}
+
+/// The same with the colours of each line of each of its code blocks; lines
+/// without any are plain.
+pub(crate) fn draw_coloured(chunk: &Chunk, columns: usize, colours: &[Vec<&[Span]>]) -> Vec<Line> {
     match chunk {
         Chunk::Blank => vec![Line::prose(Row::new())],
         Chunk::FenceOpen(language) => fence(language),
-        Chunk::Code(line) => vec![code_line(line)],
+        Chunk::Code(line) => vec![code_line(line, colours_of(colours, 0, 0))],
         Chunk::FenceClose => vec![Line::whole(Row::of("```", MUTED))],
-        Chunk::Block(text) => block(text, columns),
+        Chunk::Block(text) => block(text, columns, colours),
     }
 }
 
@@ -25,18 +32,74 @@ fn fence(language: &str) -> Vec<Line> {
     vec![Line::whole(Row::of(&format!("```{language}"), MUTED))]
 }
 
-fn code_line(line: &str) -> Line {
+fn colours_of<'a>(colours: &[Vec<&'a [Span]>], block: usize, line: usize) -> &'a [Span] {
+    colours.get(block).and_then(|lines| lines.get(line)).copied().unwrap_or_default()
+}
+
+/// A line of code with its colours: the cells of the plain line, whatever the
+/// spans say.
+fn code_line(line: &str, spans: &[Span]) -> Line {
+    let style = |byte: usize| {
+        let next = spans.partition_point(|span| span.end <= byte);
+        spans.get(next).map_or(CODE, |span| Style::role(span.role))
+    };
+    let code = code_text(line);
     let mut row = Row::new();
     row.space(CODE_INDENT);
-    row.push(line, CODE);
+    row.append(&if spans.is_empty() { code } else { code.styled_by(style) });
     Line::whole(row)
 }
 
-fn block(text: &str, columns: usize) -> Vec<Line> {
+/// A line of code as plain cells. Its text is what spans count bytes of:
+/// clean, so that no escape sequence can hide between two colours.
+pub(crate) fn code_text(line: &str) -> Row {
+    Row::of(line, CODE)
+}
+
+/// The code blocks of a block: the language and the lines of each.
+pub(crate) fn code_blocks(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(String, String)> = None;
+    for event in parser(text) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "all that is not code")]
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
+                open = Some((language(&info).to_owned(), String::new()));
+            }
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Indented)) => {
+                open = Some((String::new(), String::new()));
+            }
+            Event::End(TagEnd::CodeBlock) => {
+                blocks.extend(open.take().map(|(language, code)| (language, code_lines(&code))));
+            }
+            Event::Text(text) => {
+                if let Some((_, code)) = &mut open {
+                    code.push_str(&text);
+                }
+            }
+            _ => {}
+        }
+    }
+    blocks
+}
+
+fn language(info: &str) -> &str {
+    info.split_whitespace().next().unwrap_or_default()
+}
+
+fn code_lines(code: &str) -> Vec<String> {
+    clean_lines(code.strip_suffix('\n').unwrap_or(code))
+}
+
+fn parser(text: &str) -> Parser<'_> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut drawing = Drawing::new(columns);
-    for event in Parser::new_ext(text, options) {
+    Parser::new_ext(text, options)
+}
+
+fn block(text: &str, columns: usize, colours: &[Vec<&[Span]>]) -> Vec<Line> {
+    let mut drawing = Drawing::new(columns, colours);
+    for event in parser(text) {
         drawing.event(event);
     }
     drawing.flush();
@@ -44,8 +107,12 @@ fn block(text: &str, columns: usize) -> Vec<Line> {
 }
 
 /// What is being drawn.
-struct Drawing {
+struct Drawing<'a> {
     columns: usize,
+    /// Colours of its code blocks.
+    colours: &'a [Vec<&'a [Span]>],
+    /// Code blocks that were drawn.
+    codes: usize,
     lines: Vec<Line>,
     /// The paragraph that is gathered.
     row: Row,
@@ -62,10 +129,12 @@ struct Drawing {
     table: Option<Table>,
 }
 
-impl Drawing {
-    fn new(columns: usize) -> Drawing {
+impl<'a> Drawing<'a> {
+    fn new(columns: usize, colours: &'a [Vec<&'a [Span]>]) -> Drawing<'a> {
         Drawing {
             columns,
+            colours,
+            codes: 0,
             lines: Vec::new(),
             row: Row::new(),
             style: TEXT,
@@ -151,7 +220,7 @@ impl Drawing {
             Tag::CodeBlock(kind) => {
                 self.flush();
                 if let CodeBlockKind::Fenced(language) = &kind {
-                    self.lines_of(fence(language.split_whitespace().next().unwrap_or_default()));
+                    self.lines_of(fence(self::language(language)));
                 }
                 self.code = Some(String::new());
             }
@@ -196,8 +265,12 @@ impl Drawing {
             TagEnd::Link | TagEnd::Image => self.end_link(),
             TagEnd::CodeBlock => {
                 let code = self.code.take().unwrap_or_default();
-                let code = code.strip_suffix('\n').unwrap_or(&code);
-                let lines = clean_lines(code).iter().map(|line| code_line(line)).collect();
+                let lines = code_lines(&code);
+                let line = |(number, line): (usize, &String)| {
+                    code_line(line, colours_of(self.colours, self.codes, number))
+                };
+                let lines = lines.iter().enumerate().map(line).collect();
+                self.codes += 1;
                 self.lines_of(lines);
             }
             TagEnd::Table => {

@@ -155,8 +155,8 @@ pub(super) fn collapsed(body: Vec<Line>, columns: usize, look: &Look) -> Vec<Lin
     let left = body.len() - ROWS_MAX;
     let mut lines = body;
     lines.truncate(ROWS_MAX);
-    let hint =
-        format!("… {} more {} · Ctrl+O reads all", left, if left == 1 { "line" } else { "lines" });
+    let lines_word = if left == 1 { "line" } else { "lines" };
+    let hint = format!("… {left} more {lines_word} · {} reads all", look.way_to_read());
     lines.push(Line::prose(Row::of(&hint, MUTED).cut(columns)));
     lines
 }
@@ -167,7 +167,13 @@ mod tests {
     use crate::theme::Theme;
 
     fn look(columns: usize, expanded: bool) -> Look {
-        Look { theme: Theme::default(), columns, expanded, thinking: false }
+        Look {
+            theme: Theme::default(),
+            columns,
+            expanded,
+            thinking: false,
+            reader: Some(crate::keys::Key::ctrl('o')),
+        }
     }
 
     fn check(details: &str, columns: usize, expected: &[&str]) {

@@ -218,7 +218,13 @@ mod tests {
     use crate::theme::Theme;
 
     fn check(item: &Item, columns: usize, expected: &[&str]) {
-        let look = Look { theme: Theme::default(), columns, expanded: false, thinking: false };
+        let look = Look {
+            theme: Theme::default(),
+            columns,
+            expanded: false,
+            thinking: false,
+            reader: Some(crate::keys::Key::ctrl('o')),
+        };
         let lines = item.lines(&look);
         let lines: Vec<_> = lines.iter().map(|line| line.row.text()).collect();
         assert_eq!(lines, expected);

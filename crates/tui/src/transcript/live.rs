@@ -10,9 +10,11 @@ use crew_base::time::Time;
 use crew_engine::api::SessionUpdate;
 
 use super::item::{Item, line};
+use super::pending::{Final, Pending, spaced};
 use super::tool::{End, Tool};
 use super::{Look, entries};
 use crate::cells::Row;
+use crate::highlight::{Ask, Coloured};
 use crate::markdown::{Chunk, Chunker, Line, draw, plain};
 use crate::theme::MUTED;
 
@@ -25,7 +27,7 @@ pub struct Live {
     /// All that was said and done, for the transcript view.
     pub items: Vec<Item>,
     /// Final, not printed yet.
-    pending: Vec<Final>,
+    pending: Pending,
     /// Blocks of the answer that streams.
     blocks: Vec<Streaming>,
     /// Where the items of the running answer begin.
@@ -35,15 +37,6 @@ pub struct Live {
     tried_at: usize,
     /// Tools that run.
     pub tools: Vec<Tool>,
-    printed_any: bool,
-}
-
-/// A final thing on its way to print.
-#[derive(Clone, Debug, PartialEq)]
-enum Final {
-    Item(Item),
-    Chunk(Chunk),
-    Line(Line),
 }
 
 #[derive(Clone, Debug)]
@@ -71,8 +64,10 @@ impl Live {
     /// Takes an update of the shown session. Endings of failed answers are
     /// told by the caller, who knows whether they are tried again.
     pub fn update(&mut self, now: Time, update: &SessionUpdate) {
+        self.pending.tick(now);
         match update {
             SessionUpdate::MessageStart(message) if message.as_assistant().is_some() => {
+                self.pending.start_answer();
                 self.blocks.clear();
                 self.answer_from = self.items.len();
                 self.tried_at = 0;
@@ -260,6 +255,10 @@ impl Live {
     }
 
     fn emit(&mut self, done: Final) {
+        let colour = match &done {
+            Final::Chunk(chunk) => self.pending.follow(chunk),
+            Final::Item(_) | Final::Line(_) => None,
+        };
         if self.tried.get(self.tried_at) == Some(&done) {
             self.tried_at += 1;
             return;
@@ -267,23 +266,23 @@ impl Live {
         self.tried.truncate(self.tried_at);
         self.tried.push(done.clone());
         self.tried_at += 1;
-        self.pending.push(done);
+        self.pending.push(done, colour);
     }
 
     /// Adds an item that is final.
     pub fn add(&mut self, item: Item) {
         self.items.push(item.clone());
-        self.pending.push(Final::Item(item));
+        self.pending.push(Final::Item(item), None);
     }
 
     /// Prints a line that is no part of the session.
     pub fn print(&mut self, text: &str, style: crate::theme::Style) {
-        self.pending.push(Final::Line(line(text, style)));
+        self.print_line(line(text, style));
     }
 
     /// Prints a line that is no part of the session, as it is.
     pub fn print_line(&mut self, line: Line) {
-        self.pending.push(Final::Line(line));
+        self.pending.push(Final::Line(line), None);
     }
 
     /// Prints the last rows of items again and says how many came before
@@ -310,9 +309,9 @@ impl Live {
         let earlier = self.items.len() - shown + before;
         if earlier > 0 || over > 0 {
             let count = crate::format::count(earlier.max(1), "earlier message");
-            self.print(&format!("{count} · Ctrl+O"), MUTED);
+            self.print(&format!("{count} · {}", look.way_to_read()), MUTED);
         }
-        self.pending.extend(lines.into_iter().map(Final::Line));
+        lines.into_iter().for_each(|line| self.print_line(line));
     }
 
     /// Another branch takes the place of what was said; its end is printed.
@@ -333,57 +332,54 @@ impl Live {
         self.answer_from = 0;
     }
 
-    /// Whether anything waits for print.
+    /// From now on colours of code are asked for (TERM-53).
+    pub fn colour_code(&mut self) {
+        self.pending.colour_code();
+    }
+
+    /// Lines of code whose colours are wanted since the last call.
+    pub fn take_asks(&mut self) -> Vec<Ask> {
+        self.pending.take_asks()
+    }
+
+    /// Colours came.
+    pub fn coloured(&mut self, answers: Vec<Coloured>) {
+        answers.into_iter().for_each(|answer| self.pending.answered(answer));
+    }
+
+    /// Time has passed: code that waited long enough for its colours is plain.
+    pub fn tick(&mut self, now: Time) {
+        self.pending.tick(now);
+    }
+
+    /// Nothing waits for colours any longer, as at the end of the program.
+    pub fn release(&mut self) {
+        self.pending.release();
+    }
+
+    /// When a line of code stops waiting for its colours.
+    pub fn deadline(&self) -> Option<Time> {
+        self.pending.deadline()
+    }
+
+    /// Whether anything can be printed.
     pub fn has_final(&self) -> bool {
-        !self.pending.is_empty()
+        self.pending.has_final()
     }
 
     /// The rows that are final since the last call.
     pub fn take_final(&mut self, look: &Look) -> Vec<Line> {
-        let mut lines = Vec::new();
-        for done in std::mem::take(&mut self.pending) {
-            match done {
-                Final::Item(item) => {
-                    let own = item.lines(look);
-                    let mut own = spaced(&item, own);
-                    if !self.printed_any && own.first().is_some_and(|line| line.row.is_empty()) {
-                        own.remove(0);
-                    }
-                    lines.append(&mut own);
-                }
-                Final::Chunk(chunk) => lines.extend(draw(&chunk, look.columns)),
-                Final::Line(line) => lines.extend(refit(line, look.columns)),
-            }
-            self.printed_any = true;
-        }
-        lines
+        self.pending.take(look)
     }
 
     /// The items that are final since the last call, whole: for line mode.
     pub fn take_items(&mut self) -> Vec<Item> {
-        let mut items = Vec::new();
-        for done in std::mem::take(&mut self.pending) {
-            match done {
-                Final::Item(item) => items.push(item),
-                Final::Line(line) => items.push(Item::Notice(line.row.text().to_owned())),
-                Final::Chunk(Chunk::Block(text) | Chunk::Code(text)) => {
-                    items.push(Item::Answer(text));
-                }
-                Final::Chunk(Chunk::FenceOpen(language)) => {
-                    items.push(Item::Answer(format!("code {language}")));
-                }
-                Final::Chunk(Chunk::FenceClose) => {
-                    items.push(Item::Answer("end of code".to_owned()))
-                }
-                Final::Chunk(Chunk::Blank) => {}
-            }
-        }
-        items
+        self.pending.take_items()
     }
 
     /// Rows of what is open: the growing block, then the running tools.
     pub fn rows(&self, look: &Look, now: Time) -> Vec<Row> {
-        let mut rows = Vec::new();
+        let mut rows = self.pending.rows(look);
         for block in &self.blocks {
             match block {
                 Streaming::Text { chunker, done: false, .. } => {
@@ -443,26 +439,6 @@ impl Live {
     }
 }
 
-/// A message of the person stands apart.
-fn spaced(item: &Item, lines: Vec<Line>) -> Vec<Line> {
-    if !matches!(item, Item::User(_)) {
-        return lines;
-    }
-    let blank = || Line::prose(Row::new());
-    let mut spaced = vec![blank()];
-    spaced.extend(lines);
-    spaced.push(blank());
-    spaced
-}
-
-/// A line made for another width.
-fn refit(line: Line, columns: usize) -> Vec<Line> {
-    if line.is_prose && line.row.width() > columns {
-        return line.row.wrap(columns, 0).into_iter().map(Line::prose).collect();
-    }
-    vec![line]
-}
-
 /// Lines as rows of the region, none wider than it.
 pub fn fitted(lines: Vec<Line>, columns: usize) -> Vec<Row> {
     let rows = |line: Line| {
@@ -479,7 +455,13 @@ mod tests {
     use crate::theme::Theme;
 
     fn look() -> Look {
-        Look { theme: Theme::default(), columns: 40, expanded: false, thinking: false }
+        Look {
+            theme: Theme::default(),
+            columns: 40,
+            expanded: false,
+            thinking: false,
+            reader: Some(crate::keys::Key::ctrl('o')),
+        }
     }
 
     fn stream(live: &mut Live, event: ModelEvent) {

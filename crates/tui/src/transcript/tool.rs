@@ -210,7 +210,8 @@ fn cut(body: Vec<Line>, rows: usize, from_end: bool, look: &Look) -> Vec<Line> {
     }
     let left = body.len() - rows;
     let place = if from_end { "earlier" } else { "more" };
-    let hint = format!("… {} {place} · Ctrl+O reads all", format::count(left, "line"));
+    let (count, way) = (format::count(left, "line"), look.way_to_read());
+    let hint = format!("… {count} {place} · {way} reads all");
     let hint = Line::prose(output_row(&hint, MUTED).cut(look.columns));
     if from_end {
         let mut lines = vec![hint];
@@ -266,7 +267,13 @@ mod tests {
     }
 
     fn shown(tool: &Tool, columns: usize, expanded: bool) -> Vec<String> {
-        let look = Look { theme: Theme::default(), columns, expanded, thinking: false };
+        let look = Look {
+            theme: Theme::default(),
+            columns,
+            expanded,
+            thinking: false,
+            reader: Some(crate::keys::Key::ctrl('o')),
+        };
         tool.lines(&look).iter().map(|line| line.row.text().to_owned()).collect()
     }
 

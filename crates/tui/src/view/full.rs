@@ -3,8 +3,6 @@
 //! A view never closes by itself, and a key that closed one does nothing else.
 //! Read `full::board`, `full::reader`, `full::picker`, `full::tree`.
 
-#![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
-
 pub mod board;
 pub mod list;
 pub mod picker;
@@ -15,7 +13,8 @@ use crew_base::time::Time;
 use crew_engine::api::Command;
 
 use super::View;
-use crate::keys::{Code, Key};
+use crate::keys::Key;
+use crate::keys::action::Action;
 use board::Board;
 use picker::Picker;
 use reader::Reader;
@@ -98,11 +97,11 @@ impl View {
             }
             Full::Keys { top } => {
                 let page = self.size.rows.saturating_sub(3).max(1);
-                match key.code {
-                    Code::Up => *top = top.saturating_sub(1),
-                    Code::Down => *top += 1,
-                    Code::PageUp => *top = top.saturating_sub(page),
-                    Code::PageDown => *top += page,
+                match self.listed(key) {
+                    Some(Action::SelectUp) => *top = top.saturating_sub(1),
+                    Some(Action::SelectDown) => *top += 1,
+                    Some(Action::SelectPageUp) => *top = top.saturating_sub(page),
+                    Some(Action::SelectPageDown) => *top += page,
                     _ => return None,
                 }
                 let last = super::help::keys(self).len().saturating_sub(page);
@@ -118,7 +117,7 @@ impl View {
     }
 
     /// The rows of the list of keys.
-    pub(crate) fn key_help(&self) -> Vec<(&'static str, &'static str)> {
+    pub(crate) fn key_help(&self) -> Vec<(String, &'static str)> {
         super::help::keys(self)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::View;
 use crate::cells::Row;
+use crate::keys::action::Action;
 use crate::markdown::{Line, plain};
 use crate::request::Setup;
 use crate::theme::{ACCENT, MUTED, TEXT, WARNING};
@@ -68,38 +69,58 @@ pub(super) fn no_model(looked_for: &str, setup: &Setup, columns: usize) -> Vec<L
 }
 
 /// The keys that work here and now (`/hotkeys`).
-pub(super) fn keys(view: &View) -> Vec<(&'static str, &'static str)> {
-    let newline = if view.enhanced { "Shift+Enter, Ctrl+J" } else { "Ctrl+J, \\ Enter" };
-    vec![
-        ("Enter", "send; while the owner runs: steer"),
-        ("Alt+Enter, Ctrl+X Enter", "queue as follow-up"),
-        (newline, "new line"),
-        ("Esc", "close a menu, leave an answer, stop the owner's run"),
-        ("Ctrl+C", "clear the editor; twice on an empty one: quit"),
-        ("Ctrl+D", "quit on an empty editor, else delete right"),
-        ("Ctrl+Z", "suspend"),
-        ("Ctrl+L", "draw the screen anew"),
-        ("Up Down, Ctrl+P Ctrl+N", "history"),
-        ("Ctrl+R", "search the history"),
-        ("Shift+Tab", "thinking level"),
-        ("Ctrl+T", "show or hide thoughts"),
-        ("Ctrl+O", "transcript, everything expanded"),
-        ("Ctrl+X b, Left on an empty editor", "crew board"),
-        ("Ctrl+X a", "answer the oldest subagent that needs input"),
-        ("Ctrl+X d, Ctrl+Shift+E", "crew widget long or short"),
-        ("Ctrl+X b s, /crew steer ID TEXT", "talk to a subagent that runs"),
-        ("Ctrl+X o r", "run, refuse the tool that waits for your word"),
-        ("Ctrl+X x", "stop a subagent"),
-        ("Ctrl+X m, Alt+M", "model picker"),
-        ("Ctrl+X p P, Alt+P Alt+Shift+P", "next, previous model"),
-        ("Ctrl+X u, Alt+Up", "take queued messages back"),
-        ("Ctrl+X e, Ctrl+G", "external editor"),
-        ("Ctrl+X v, Ctrl+V", "paste image or files"),
-        ("Ctrl+X y", "copy the last reply"),
-        ("Ctrl+X 1…9", "copy a code block of it"),
-        ("Ctrl+X t", "session tree"),
-        ("Ctrl+X ?, F1", "this list"),
-    ]
+pub(super) fn keys(view: &View) -> Vec<(String, &'static str)> {
+    let keys = |fixed: &str, actions: &[Action]| keys_of(view, fixed, actions);
+    // Where Shift+Enter arrives as Enter it would send.
+    let newline = keys("", &[Action::Newline]);
+    let newline = newline.split(", ").filter(|key| view.enhanced || *key != "Shift+Enter");
+    let newline = newline.chain(["\\ Enter"]).filter(|key| !key.is_empty());
+    let on_board = view.setup.keys.all(Action::BoardSteer).next();
+    let on_board = on_board.map_or_else(String::new, |key| format!("Ctrl+X b {key}, "));
+    let steer = format!("{on_board}/crew steer ID TEXT");
+    let all = vec![
+        (keys("", &[Action::Submit]), "send; while the owner runs: steer"),
+        (keys("Ctrl+X Enter", &[Action::Later]), "queue as follow-up"),
+        (newline.collect::<Vec<_>>().join(", "), "new line"),
+        (keys("", &[Action::Interrupt]), "close a menu, leave an answer, stop the owner's run"),
+        (keys("", &[Action::Clear]), "clear the editor; twice on an empty one: quit"),
+        (keys("", &[Action::Exit]), "quit on an empty editor"),
+        (keys("", &[Action::Delete]), "delete right"),
+        (keys("", &[Action::Suspend]), "suspend"),
+        (keys("", &[Action::Redraw]), "draw the screen anew"),
+        (keys("", &[Action::HistoryOlder, Action::HistoryNewer]), "history; also from the edge"),
+        (keys("", &[Action::HistorySearch]), "search the history"),
+        (keys("", &[Action::Thinking]), "thinking level"),
+        (keys("", &[Action::Thoughts]), "show or hide thoughts"),
+        (keys("", &[Action::Transcript]), "transcript, everything expanded"),
+        (keys("Ctrl+X b, Left when empty", &[Action::Board]), "crew board"),
+        (keys("Ctrl+X a", &[Action::Answer]), "answer the oldest subagent that needs input"),
+        (keys("Ctrl+X d", &[Action::Widget]), "crew widget long or short"),
+        (steer, "talk to a subagent that runs"),
+        ("Ctrl+X o r".to_owned(), "run, refuse the tool that waits for your word"),
+        (keys("Ctrl+X x", &[Action::Stop]), "stop a subagent"),
+        (keys("Ctrl+X m", &[Action::ModelPicker]), "model picker"),
+        (keys("Ctrl+X p", &[Action::NextModel]), "next model"),
+        (keys("Ctrl+X P", &[Action::PreviousModel]), "previous model"),
+        (keys("Ctrl+X u", &[Action::TakeBack]), "take queued messages back"),
+        (keys("Ctrl+X e", &[Action::EditOutside]), "external editor"),
+        (keys("Ctrl+X v", &[Action::Paste]), "paste image or files"),
+        (keys("Ctrl+X y", &[Action::Copy]), "copy the last reply"),
+        ("Ctrl+X 1…9".to_owned(), "copy a code block of it"),
+        (keys("Ctrl+X t", &[Action::Tree]), "session tree"),
+        (keys("", &[Action::NewSession]), "new session"),
+        (keys("", &[Action::Resume]), "open another session"),
+        (keys("", &[Action::Fork]), "fork from an earlier message"),
+        (keys("Ctrl+X ?", &[Action::Help]), "this list"),
+    ];
+    all.into_iter().filter(|(keys, _)| !keys.is_empty()).collect()
+}
+
+/// Keys that always work and those that are bound, for one line.
+fn keys_of(view: &View, fixed: &str, actions: &[Action]) -> String {
+    let bound = actions.iter().flat_map(|action| view.setup.keys.all(*action));
+    let fixed = (!fixed.is_empty()).then(|| fixed.to_owned());
+    fixed.into_iter().chain(bound).collect::<Vec<_>>().join(", ")
 }
 
 /// The choices behind Ctrl+X, for the footer (TERM-15).

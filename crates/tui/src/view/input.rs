@@ -7,8 +7,10 @@ use crew_engine::api::Command;
 
 use super::full::Full;
 use super::full::picker::Kind;
-use super::keymap::{Deed, deed};
+use super::keymap::Deed;
 use super::{Receiver, View};
+use crate::editor::Editor;
+use crate::keys::action::Action;
 use crate::keys::{Code, Input, Key};
 use crate::request::{DoubleEscape, Request};
 use crate::theme::MUTED;
@@ -70,12 +72,13 @@ impl View {
 
     fn key(&mut self, key: Key) -> Option<Command> {
         // These two work everywhere (case 39).
-        if deed(key) == Deed::ExitNow {
-            self.ask(Request::ExitNow);
-            return None;
-        }
-        if deed(key) == Deed::Suspend {
-            self.ask(Request::Suspend);
+        let everywhere = match self.deed(key) {
+            Deed::ExitNow => Some(Request::ExitNow),
+            Deed::Do(Action::Suspend) => Some(Request::Suspend),
+            Deed::Do(_) | Deed::Type(_) | Deed::Leader | Deed::Nothing => None,
+        };
+        if let Some(request) = everywhere {
+            self.ask(request);
             return None;
         }
         if self.full.is_none()
@@ -104,87 +107,102 @@ impl View {
         {
             return command;
         }
-        let deed = deed(key);
-        let keeps_ctrl_c = self.last_ctrl_c.take();
+        let deed = self.deed(key);
+        let keeps_clear = self.last_ctrl_c.take();
         let keeps_esc = self.last_esc.take();
         match deed {
-            Deed::CtrlC => self.ctrl_c(keeps_ctrl_c),
-            Deed::Esc => self.escape(keeps_esc),
-            deed => self.main_key(deed),
+            Deed::Do(Action::Clear) => self.clear(keeps_clear),
+            Deed::Do(Action::Interrupt) => self.escape(keeps_esc),
+            Deed::Do(action) => self.main_key(action),
+            Deed::Leader => {
+                self.leader = Some(self.now);
+                None
+            }
+            Deed::Type(c) => {
+                self.edited(|editor, _| editor.insert(c), true);
+                None
+            }
+            Deed::ExitNow | Deed::Nothing => None,
         }
     }
 
-    fn main_key(&mut self, deed: Deed) -> Option<Command> {
-        match deed {
-            Deed::Enter => {
+    fn main_key(&mut self, action: Action) -> Option<Command> {
+        match action {
+            Action::Submit => {
                 if self.editor.take_backslash() {
                     self.editor.newline();
                     return None;
                 }
                 return self.submit(false);
             }
-            Deed::Later => return self.submit(true),
-            Deed::CtrlD if self.editor.is_empty() => return self.want_quit(),
-            Deed::Thinking => return self.next_thinking(),
-            Deed::Thoughts => {
+            Action::Later => return self.submit(true),
+            Action::Exit => return self.want_quit(),
+            Action::Thinking => return self.next_thinking(),
+            Action::Thoughts => {
                 self.thinking = !self.thinking;
                 let text = if self.thinking { "thoughts are shown" } else { "thoughts are folded" };
                 self.live.print(text, MUTED);
             }
-            Deed::Redraw => self.ask(Request::Redraw),
-            Deed::Model(backwards) => self.ask(Request::CycleModel { backwards }),
-            Deed::ModelPicker => self.open_picker(Kind::Models { all: false }),
-            Deed::Leader => self.leader = Some(self.now),
-            Deed::Jump(backwards) => self.jump = Some(backwards),
-            Deed::Transcript => self.open_transcript(),
-            Deed::TakeBack => self.take_back(),
-            Deed::EditOutside => self.edit_outside(),
-            Deed::PasteOutside => self.ask(Request::PasteOutside),
-            Deed::Widget => self.widget_long = !self.widget_long,
-            Deed::Keys => self.show(Full::Keys { top: 0 }),
-            Deed::SearchHistory => self.history_search = Some(String::new()),
-            Deed::Tab => self.complete_path(),
-            Deed::Left if self.editor.is_empty() => {
+            Action::Redraw => self.ask(Request::Redraw),
+            Action::NextModel => self.ask(Request::CycleModel { backwards: false }),
+            Action::PreviousModel => self.ask(Request::CycleModel { backwards: true }),
+            Action::ModelPicker => self.open_picker(Kind::Models { all: false }),
+            Action::JumpForward => self.jump = Some(false),
+            Action::JumpBackward => self.jump = Some(true),
+            Action::Transcript => self.open_transcript(),
+            Action::TakeBack => self.take_back(),
+            Action::EditOutside => self.edit_outside(),
+            Action::Paste => self.ask(Request::PasteOutside),
+            Action::Widget => self.widget_long = !self.widget_long,
+            Action::Help => self.show(Full::Keys { top: 0 }),
+            Action::HistorySearch => self.history_search = Some(String::new()),
+            Action::Tab => self.complete_path(),
+            Action::Copy => self.copy_reply(),
+            Action::NewSession => self.ask(Request::New),
+            Action::Tree => self.open_tree(),
+            Action::Fork => self.open_picker(Kind::Forks),
+            Action::Resume => self.open_picker(Kind::Sessions { all: false, named: false }),
+            Action::Board => self.open_board(),
+            Action::Answer => self.answer_oldest(),
+            Action::Stop => self.ask_stop(),
+            Action::Left if self.editor.is_empty() => {
                 // A Left of a held key is only a cursor key (case 19).
                 if self.now.since(self.last_key) >= DOUBLE_MS {
                     self.open_board();
                 }
             }
-            deed => self.edit(deed),
+            action => self.edit(action),
         }
         None
     }
 
-    fn edit(&mut self, deed: Deed) {
-        let before = self.editor.buffer().len();
-        let columns = self.size.columns;
-        let editor = &mut self.editor;
-        match deed {
-            Deed::Type(c) => editor.insert(c),
-            Deed::Newline => editor.newline(),
-            Deed::CtrlD | Deed::Delete => editor.delete(),
-            Deed::Backspace => editor.backspace(),
-            Deed::Left => editor.left(),
-            Deed::Right => editor.right(),
-            Deed::WordLeft => editor.word_left(),
-            Deed::WordRight => editor.word_right(),
-            Deed::LineStart => editor.line_start(),
-            Deed::LineEnd => editor.line_end(),
-            Deed::KillEnd => editor.kill_to_end(),
-            Deed::KillStart => editor.kill_to_start(),
-            Deed::KillBlankWord => editor.kill_blank_word(),
-            Deed::KillWordLeft => editor.kill_word_left(),
-            Deed::KillWordRight => editor.kill_word_right(),
-            Deed::Yank => editor.yank(),
-            Deed::YankOlder => editor.yank_older(),
-            Deed::Undo => editor.undo(),
-            Deed::Older => {
+    fn edit(&mut self, action: Action) {
+        let page = (self.size.rows / 3).max(1);
+        let change: fn(&mut Editor, usize) = match action {
+            Action::Newline => |editor, _| editor.newline(),
+            Action::Delete => |editor, _| editor.delete(),
+            Action::Backspace => |editor, _| editor.backspace(),
+            Action::Left => |editor, _| editor.left(),
+            Action::Right => |editor, _| editor.right(),
+            Action::WordLeft => |editor, _| editor.word_left(),
+            Action::WordRight => |editor, _| editor.word_right(),
+            Action::LineStart => |editor, _| editor.line_start(),
+            Action::LineEnd => |editor, _| editor.line_end(),
+            Action::KillEnd => |editor, _| editor.kill_to_end(),
+            Action::KillStart => |editor, _| editor.kill_to_start(),
+            Action::KillBlankWord => |editor, _| editor.kill_blank_word(),
+            Action::KillWordLeft => |editor, _| editor.kill_word_left(),
+            Action::KillWordRight => |editor, _| editor.kill_word_right(),
+            Action::Yank => |editor, _| editor.yank(),
+            Action::YankOlder => |editor, _| editor.yank_older(),
+            Action::Undo => |editor, _| editor.undo(),
+            Action::HistoryOlder => |editor, _| {
                 editor.older();
-            }
-            Deed::Newer => {
+            },
+            Action::HistoryNewer => |editor, _| {
                 editor.newer();
-            }
-            Deed::Up => {
+            },
+            Action::Up => |editor, columns| {
                 let is_history =
                     editor.is_at_history_edge() && editor.layout(columns).cursor.0 == 0;
                 if is_history {
@@ -192,15 +210,35 @@ impl View {
                 } else {
                     editor.up(columns);
                 }
-            }
-            Deed::Down => {
+            },
+            Action::Down => |editor, columns| {
                 if !editor.down(columns) {
                     editor.newer();
                 }
+            },
+            Action::PageUp | Action::PageDown => {
+                let is_up = action == Action::PageUp;
+                let scroll = move |editor: &mut Editor, columns| {
+                    for _ in 0..page {
+                        if is_up {
+                            editor.up(columns);
+                        } else {
+                            editor.down(columns);
+                        }
+                    }
+                };
+                return self.edited(scroll, false);
             }
             _ => return,
-        }
-        let is_motion = before == self.editor.buffer().len() && !matches!(deed, Deed::Type(_));
+        };
+        self.edited(change, false);
+    }
+
+    /// Changes the draft; the menu follows what was typed.
+    fn edited(&mut self, change: impl FnOnce(&mut Editor, usize), is_typed: bool) {
+        let before = self.editor.buffer().len();
+        change(&mut self.editor, self.size.columns);
+        let is_motion = before == self.editor.buffer().len() && !is_typed;
         if is_motion || self.receiver != Receiver::Owner {
             self.close_menu();
         } else {
@@ -211,19 +249,23 @@ impl View {
     /// Keys while a menu is open; `None` means that the key is not the menu's.
     fn menu_key(&mut self, key: Key) -> Option<Option<Command>> {
         let rows = self.setup.menu_rows;
+        let deed = self.deed(key);
+        let listed = self.listed(key);
         let menu = self.menu.as_mut()?;
-        match deed(key) {
-            Deed::Up | Deed::Older => menu.step(-1, rows),
-            Deed::Down | Deed::Newer => menu.step(1, rows),
-            Deed::Tab => {
+        match (listed, deed) {
+            // Clearing the draft is more than closing what hangs on it.
+            (_, Deed::Do(Action::Clear)) => return None,
+            (_, Deed::Do(Action::Tab)) => {
                 self.accept();
             }
-            Deed::Esc => self.close_menu(),
-            Deed::Enter if menu.is_quiet && !menu.is_chosen => {
+            (Some(Action::SelectUp), _) => menu.step(-1, rows),
+            (Some(Action::SelectDown), _) => menu.step(1, rows),
+            (Some(Action::Cancel), _) | (None, Deed::Do(Action::Interrupt)) => self.close_menu(),
+            (Some(Action::Confirm), _) if menu.is_quiet && !menu.is_chosen => {
                 self.close_menu();
                 return None;
             }
-            Deed::Enter => {
+            (Some(Action::Confirm), _) => {
                 // A command that was chosen whole is run.
                 if self.accept() && !self.editor.buffer().ends_with(' ') {
                     return Some(self.submit(false));
@@ -238,12 +280,13 @@ impl View {
     /// over and the key means what it always does.
     fn search_key(&mut self, key: Key) -> bool {
         let Some(mut text) = self.history_search.take() else { return false };
+        let deed = self.deed(key);
         match key.code {
             Code::Char(c) if !key.ctrl && !key.alt => text.push(c),
             Code::Backspace => {
                 text.pop();
             }
-            Code::Char('r') if key.ctrl => {
+            _ if deed == Deed::Do(Action::HistorySearch) => {
                 let current = self.editor.text();
                 let found = {
                     let mut hits = self.editor.history.matching(&text);
@@ -272,7 +315,7 @@ impl View {
     }
 
     /// Clears the editor; on an empty one the second press quits.
-    fn ctrl_c(&mut self, last: Option<Time>) -> Option<Command> {
+    fn clear(&mut self, last: Option<Time>) -> Option<Command> {
         if !self.editor.is_empty() {
             let text = self.editor.take();
             self.editor.history.add(&text);

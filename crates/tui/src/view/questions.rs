@@ -1,13 +1,12 @@
 //! Questions that answer a key or a start; each waits without limit and shows
 //! its default (TERM-36).
 
-#![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
-
 use crew_base::id::SubagentId;
 use crew_base::time::Time;
 use crew_engine::api::Command;
 
 use super::{Sent, View};
+use crate::keys::action::{Action, Context};
 use crate::keys::{Code, Key};
 use crate::request::{Choice, Request, TrustChoice, TrustFiles};
 
@@ -70,19 +69,18 @@ impl View {
 
     fn choose_key(&mut self, key: Key, choice: Choice, at: usize) {
         let last = choice.answers.len().saturating_sub(1);
-        let chosen = match key.code {
-            Code::Up => at.saturating_sub(1),
-            Code::Down => (at + 1).min(last),
-            Code::Char('p') if key.ctrl => at.saturating_sub(1),
-            Code::Char('n') if key.ctrl => (at + 1).min(last),
-            Code::Char(c @ '1'..='9') if !key.ctrl && !key.alt => {
-                (c as usize - '1' as usize).min(last)
-            }
-            Code::Esc | Code::Enter => {
+        let chosen = match (self.listed(key), key.typed()) {
+            (Some(Action::SelectUp), _) => at.saturating_sub(1),
+            (Some(Action::SelectDown), _) => (at + 1).min(last),
+            (Some(Action::Cancel), _) => {
                 self.question = None;
-                self.ask(Request::Chosen(if key.code == Code::Enter { at } else { 0 }));
-                return;
+                return self.ask(Request::Chosen(0));
             }
+            (Some(Action::Confirm), _) => {
+                self.question = None;
+                return self.ask(Request::Chosen(at));
+            }
+            (_, Some(c @ '1'..='9')) => (c as usize - '1' as usize).min(last),
             _ => return,
         };
         self.rekind(Kind::Choose { choice, at: chosen });
@@ -91,7 +89,9 @@ impl View {
     /// Any key but the two stays, and is taken as what it is (case 16).
     fn quit_key(&mut self, key: Key) -> Option<Option<Command>> {
         self.question = None;
-        if key == Key::ctrl('c') || key == Key::ctrl('d') {
+        let keys = &self.setup.keys;
+        let clears = keys.find(Context::Editor, key) == Some(Action::Clear);
+        if clears || keys.find(Context::Empty, key) == Some(Action::Exit) {
             return Some(self.quit());
         }
         if key.code == Code::Esc {
@@ -103,19 +103,17 @@ impl View {
     fn stop_key(&mut self, key: Key, ids: &[String], at: usize, armed: bool) -> Option<Command> {
         let moved = |at: usize| Kind::Stop { ids: ids.to_vec(), at, armed: false };
         let last = ids.len().saturating_sub(1);
-        match key.code {
-            Code::Up => self.rekind(moved(at.saturating_sub(1))),
-            Code::Down => self.rekind(moved((at + 1).min(last))),
-            Code::Char('p') if key.ctrl => self.rekind(moved(at.saturating_sub(1))),
-            Code::Char('n') if key.ctrl => self.rekind(moved((at + 1).min(last))),
-            Code::Enter | Code::Char('x') if !armed => {
+        match (self.listed(key), key.code) {
+            (Some(Action::SelectUp), _) => self.rekind(moved(at.saturating_sub(1))),
+            (Some(Action::SelectDown), _) => self.rekind(moved((at + 1).min(last))),
+            (Some(Action::Confirm), _) | (None, Code::Char('x')) if !armed => {
                 self.rekind(Kind::Stop { ids: ids.to_vec(), at, armed: true });
             }
-            Code::Enter | Code::Char('x') => {
+            (Some(Action::Confirm), _) | (None, Code::Char('x')) => {
                 self.question = None;
                 return ids.get(at).and_then(|id| self.stop_subagent(id));
             }
-            Code::Char(c) if c.is_ascii_digit() && !armed => {
+            (None, Code::Char(c)) if c.is_ascii_digit() && !armed => {
                 let chosen = c.to_digit(10).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                 if (1..=ids.len()).contains(&chosen) {
                     self.rekind(moved(chosen - 1));
@@ -134,17 +132,15 @@ impl View {
 
     fn trust_key(&mut self, key: Key, files: TrustFiles, at: usize, at_start: bool) {
         let last = TrustChoice::ALL.len() - 1;
-        let chosen = match key.code {
-            Code::Up => at.saturating_sub(1),
-            Code::Down => (at + 1).min(last),
-            Code::Char('p') if key.ctrl => at.saturating_sub(1),
-            Code::Char('n') if key.ctrl => (at + 1).min(last),
-            Code::Char(c @ '1'..='5') if !key.ctrl && !key.alt => c as usize - '1' as usize,
-            Code::Char('v') if !key.ctrl && !key.alt => {
+        let chosen = match (self.listed(key), key.typed()) {
+            (Some(Action::SelectUp), _) => at.saturating_sub(1),
+            (Some(Action::SelectDown), _) => (at + 1).min(last),
+            (None, Some(c @ '1'..='5')) => c as usize - '1' as usize,
+            (None, Some('v')) => {
                 self.ask(Request::ShowTrust);
                 return;
             }
-            Code::Esc => {
+            (Some(Action::Cancel), _) => {
                 self.question = None;
                 let choice = TrustChoice::NotNow;
                 if at_start {
@@ -152,7 +148,7 @@ impl View {
                 }
                 return;
             }
-            Code::Enter => {
+            (Some(Action::Confirm), _) => {
                 self.question = None;
                 self.ask(Request::Trusted(TrustChoice::ALL[at]));
                 return;
@@ -212,5 +208,9 @@ pub(crate) fn quit_text(view: &View) -> String {
         (true, 1) => "stop the owner's run and 1 subagent".to_owned(),
         (true, work) => format!("stop the owner's run and {work} subagents"),
     };
-    format!("Quit and {what}? Ctrl+C again quits, any other key stays")
+    let keys = &view.setup.keys;
+    let key = keys.key(Action::Clear).or_else(|| keys.key(Action::Exit));
+    let how =
+        key.map_or_else(String::new, |key| format!(" {key} again quits, any other key stays"));
+    format!("Quit and {what}?{how}")
 }

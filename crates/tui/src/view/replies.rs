@@ -63,6 +63,7 @@ pub fn reply(view: &mut View, now: Time, reply: Reply) {
         Reply::Choose(choice) => view.ask_person(Question::Choose { choice, at: 0 }),
         Reply::Approval(approval) => view.approval(approval),
         Reply::ApprovalOver(id) => view.approval_over(id),
+        Reply::Highlighted(answers) => view.live.coloured(answers),
         Reply::Done(text) => view.live.print(&text, SUCCESS),
         Reply::Failed(what, next) => view.live.add(Item::Failure { what, next }),
         Reply::Warning(text) => view.warn(&text),

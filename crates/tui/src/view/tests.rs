@@ -2,7 +2,9 @@
 //! those of the edge cases of `terminal.md` 11.
 
 mod approvals;
+mod bindings;
 mod cases;
+mod colours;
 mod crew;
 mod keys;
 mod plain;

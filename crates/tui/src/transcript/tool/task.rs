@@ -216,7 +216,13 @@ mod tests {
 
     fn look(columns: usize, expanded: bool) -> Look {
         let theme = Theme { colours: false, icons: Icons::Ascii, motion: false };
-        Look { theme, columns, expanded, thinking: false }
+        Look {
+            theme,
+            columns,
+            expanded,
+            thinking: false,
+            reader: Some(crate::keys::Key::ctrl('o')),
+        }
     }
 
     fn call(arguments: Value) -> Tool {

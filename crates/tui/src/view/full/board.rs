@@ -10,6 +10,7 @@ use crew_engine::api::{AbortOrigin, Command, Status};
 
 use super::reader::{Reader, Source};
 use super::{Full, View};
+use crate::keys::action::{Action, Context};
 use crate::keys::{Code, Key};
 use crate::request::Request;
 use crate::view::crew::Subagent;
@@ -161,51 +162,50 @@ impl View {
             board.selected = board.current(self).map(|one| one.id.clone());
         }
         let page = isize::try_from(self.size.rows.saturating_sub(8).max(1)).unwrap_or(1);
-        match key.code {
-            Code::Up => board.step(self, -1),
-            Code::Down => board.step(self, 1),
-            Code::PageUp => board.step(self, -page),
-            Code::PageDown => board.step(self, page),
-            Code::Home => board.step(self, isize::MIN),
-            Code::End => board.step(self, isize::MAX),
-            Code::Char('p') if key.ctrl => board.step(self, -1),
-            Code::Char('n') if key.ctrl => board.step(self, 1),
-            Code::Esc | Code::Left => return (false, None),
-            Code::Char('c') if key.ctrl => return (false, None),
-            _ => return self.board_deed(board, key),
+        match self.setup.keys.find(Context::Board, key) {
+            Some(Action::SelectUp) => board.step(self, -1),
+            Some(Action::SelectDown) => board.step(self, 1),
+            Some(Action::SelectPageUp) => board.step(self, -page),
+            Some(Action::SelectPageDown) => board.step(self, page),
+            Some(Action::SelectFirst) => board.step(self, isize::MIN),
+            Some(Action::SelectLast) => board.step(self, isize::MAX),
+            Some(Action::Cancel | Action::BoardLeave) => return (false, None),
+            Some(action) => return self.board_deed(board, action),
+            // Any key disarms a stop.
+            None => board.armed = None,
         }
         (true, None)
     }
 
-    fn board_deed(&mut self, board: &mut Board, key: Key) -> (bool, Option<Command>) {
+    fn board_deed(&mut self, board: &mut Board, action: Action) -> (bool, Option<Command>) {
         let current = board.current(self).cloned();
         let armed = board.armed.take();
-        match (key.code, current) {
-            (Code::Char('f'), _) => board.filter = board.filter.next(),
-            (Code::Char('/'), _) => {
+        match (action, current) {
+            (Action::BoardFilter, _) => board.filter = board.filter.next(),
+            (Action::BoardFind, _) => {
                 board.typing = true;
                 board.find = Some(String::new());
             }
-            (Code::Char('?'), _) | (Code::F(1), _) => self.show(Full::Keys { top: 0 }),
-            (Code::Char('X'), _) => return (true, self.stop_all(board, armed.as_ref())),
-            (Code::Enter, Some(one)) => {
+            (Action::BoardKeys, _) => self.show(Full::Keys { top: 0 }),
+            (Action::BoardStopAll, _) => return (true, self.stop_all(board, armed.as_ref())),
+            (Action::Confirm, Some(one)) => {
                 self.read_subagent(&one, Some(Full::Board(std::mem::take(board))));
             }
-            (Code::Char('a'), Some(one)) => {
+            (Action::BoardAnswer, Some(one)) => {
                 if one.awaits() {
                     self.receive_as(Receiver::Answer(one.id));
                     return (false, None);
                 }
                 board.told = Some(format!("{} cannot be answered now", one.id));
             }
-            (Code::Char('s'), Some(one)) => {
+            (Action::BoardSteer, Some(one)) => {
                 if one.ended.is_none() {
                     self.receive_as(Receiver::Steer(one.id));
                     return (false, None);
                 }
                 board.told = Some(format!("{} has ended", one.id));
             }
-            (Code::Char('x'), Some(one)) if one.ended.is_none() => {
+            (Action::BoardStop, Some(one)) if one.ended.is_none() => {
                 let is_armed = matches!(&armed, Some((Some(id), _)) if *id == one.id);
                 if is_armed {
                     board.told = Some(format!("stopping {}", one.id));
@@ -213,14 +213,14 @@ impl View {
                 }
                 board.armed = Some((Some(one.id.clone()), self.now + ARMED_MS));
             }
-            (Code::Char('c'), Some(one)) => {
+            (Action::BoardClose, Some(one)) => {
                 if one.awaits() {
                     board.told = Some(format!("closing {}", one.id));
                     return (true, self.close_subagent(&one.id));
                 }
                 board.told = Some(format!("{} does not await its owner", one.id));
             }
-            (Code::Char('y'), Some(one)) => match one.text.clone() {
+            (Action::BoardCopy, Some(one)) => match one.text.clone() {
                 Some(text) => {
                     let what = format!("the last words of {}", one.id);
                     self.ask(Request::Copy { what, text });

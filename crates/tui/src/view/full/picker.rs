@@ -12,6 +12,7 @@ use super::list::{Item, List};
 use super::reader::{Reader, Source};
 use super::{Full, View};
 use crate::format;
+use crate::keys::action::{Action, Context};
 use crate::keys::{Code, Key};
 use crate::request::{ModelOffer, Request, SessionOffer};
 
@@ -114,6 +115,14 @@ impl Picker {
         self.waits = false;
         self.sessions = offers;
         self.list_sessions();
+    }
+
+    /// Shows sessions with a name only, or all again.
+    fn only_named(&mut self) {
+        if let Kind::Sessions { named, .. } = &mut self.kind {
+            *named = !*named;
+            self.list_sessions();
+        }
     }
 
     fn list_sessions(&mut self) {
@@ -235,36 +244,40 @@ impl View {
 
     fn plain_key(&mut self, picker: &mut Picker, key: Key) -> bool {
         let page = isize::try_from(self.picker_height()).unwrap_or(1);
-        match (key.code, key.ctrl) {
-            (Code::Up, _) | (Code::Char('p'), true) => picker.list.step(-1),
-            (Code::Down, _) | (Code::Char('n'), true) => picker.list.step(1),
-            (Code::PageUp, _) => picker.list.step(-page),
-            (Code::PageDown, _) => picker.list.step(page),
-            (Code::Home, _) => picker.list.step(isize::MIN),
-            (Code::End, _) => picker.list.step(isize::MAX),
-            (Code::Left, _) => picker.list.fold(false),
-            (Code::Right, _) => picker.list.fold(true),
-            (Code::Backspace, _) => picker.list.unsearch(),
-            (Code::Esc, _) | (Code::Char('c'), true) => {
+        let is_sessions = matches!(picker.kind, Kind::Sessions { .. });
+        let list = &mut picker.list;
+        match self.setup.keys.find(Context::Picker, key) {
+            Some(Action::SelectUp) => list.step(-1),
+            Some(Action::SelectDown) => list.step(1),
+            Some(Action::SelectPageUp) => list.step(-page),
+            Some(Action::SelectPageDown) => list.step(page),
+            Some(Action::SelectFirst) => list.step(isize::MIN),
+            Some(Action::SelectLast) => list.step(isize::MAX),
+            Some(Action::Fold) => list.fold(false),
+            Some(Action::Unfold) => list.fold(true),
+            Some(Action::Cancel) => {
                 if self.session.is_none() {
                     // The picker of `--resume`: leaving it leaves.
                     self.ask(Request::Quit);
                 }
                 return false;
             }
-            (Code::Enter, _) => return self.choose(picker, false),
-            (Code::Tab, _) => self.other_scope(picker),
-            (Code::Char('s'), true) => return self.choose(picker, true),
-            (Code::Char('x'), true) => picker.leader = true,
-            (Code::Char('r'), true) if matches!(picker.kind, Kind::Sessions { .. }) => {
-                picker.typed = picker.list.selected().map(|_| String::new());
+            Some(Action::Confirm) => return self.choose(picker, false),
+            Some(Action::Tab) => self.other_scope(picker),
+            Some(Action::SaveModel) => return self.choose(picker, true),
+            Some(Action::NamedOnly) => picker.only_named(),
+            Some(Action::Rename) if is_sessions => {
+                picker.typed = list.selected().map(|_| String::new());
             }
-            (Code::Char('d'), true) if matches!(picker.kind, Kind::Sessions { .. }) => {
-                picker.deleting = picker.list.selected().is_some_and(|item| !item.is_current);
+            Some(Action::DeleteSessionUnsearched) if !list.query.is_empty() => list.unsearch(),
+            Some(Action::DeleteSession | Action::DeleteSessionUnsearched) if is_sessions => {
+                picker.deleting = list.selected().is_some_and(|item| !item.is_current);
             }
+            _ if key == Key::ctrl('x') => picker.leader = true,
+            _ if key.code == Code::Backspace => list.unsearch(),
             _ => {
                 if let Some(c) = key.typed() {
-                    picker.list.search(c);
+                    list.search(c);
                 }
             }
         }
@@ -272,12 +285,9 @@ impl View {
     }
 
     fn picker_leader_key(&mut self, picker: &mut Picker, key: Key) -> bool {
-        match (key.code, &mut picker.kind) {
+        match (key.code, &picker.kind) {
             (Code::Char('s'), Kind::Models { .. }) => return self.choose(picker, true),
-            (Code::Char('n'), Kind::Sessions { named, .. }) => {
-                *named = !*named;
-                picker.list_sessions();
-            }
+            (Code::Char('n'), _) => picker.only_named(),
             _ => {}
         }
         true

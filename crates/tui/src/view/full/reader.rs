@@ -8,6 +8,7 @@ use crew_engine::api::Status;
 
 use super::{Full, View};
 use crate::cells::Row;
+use crate::keys::action::{Action, Context};
 use crate::keys::{Code, Key};
 use crate::request::Request;
 use crate::transcript::Look;
@@ -238,25 +239,40 @@ impl View {
         if reader.typing {
             return find_key(reader, key, height);
         }
-        match key.code {
-            Code::Up => reader.scroll_to(reader.top.saturating_sub(1), height),
-            Code::Down => reader.scroll_to(reader.top + 1, height),
-            Code::PageUp => reader.scroll_to(reader.top.saturating_sub(height), height),
-            Code::PageDown | Code::Char(' ') => reader.scroll_to(reader.top + height, height),
-            Code::Home | Code::Char('g') => reader.scroll_to(0, height),
-            Code::End | Code::Char('G') => reader.scroll_to(usize::MAX / 2, height),
-            Code::Char('p') if key.ctrl => reader.scroll_to(reader.top.saturating_sub(1), height),
-            Code::Char('n') if key.ctrl => reader.scroll_to(reader.top + 1, height),
-            Code::Char('o' | 'c') if key.ctrl => return After::Close,
-            Code::Esc | Code::Char('q') => return After::Close,
-            Code::Char('/') => {
+        match self.setup.keys.find(Context::Reader, key) {
+            Some(Action::SelectUp) => reader.scroll_to(reader.top.saturating_sub(1), height),
+            Some(Action::SelectDown) => reader.scroll_to(reader.top + 1, height),
+            Some(Action::SelectPageUp) => {
+                reader.scroll_to(reader.top.saturating_sub(height), height);
+            }
+            Some(Action::SelectPageDown | Action::ReadOn) => {
+                reader.scroll_to(reader.top + height, height);
+            }
+            Some(Action::SelectFirst | Action::ReadFirst) => reader.scroll_to(0, height),
+            Some(Action::SelectLast | Action::ReadLast) => {
+                reader.scroll_to(usize::MAX / 2, height);
+            }
+            Some(Action::Cancel | Action::ReadLeave) => return After::Close,
+            Some(action) => return self.reader_action(reader, action, height),
+            // The key that opens the transcript leaves it too.
+            None if self.setup.keys.find(Context::Editor, key) == Some(Action::Transcript) => {
+                return After::Close;
+            }
+            None => {}
+        }
+        After::Stay
+    }
+
+    fn reader_action(&mut self, reader: &mut Reader, action: Action, height: usize) -> After {
+        match action {
+            Action::ReadFind => {
                 reader.typing = true;
                 reader.find = Some(String::new());
                 reader.hits.clear();
             }
-            Code::Char('n') => hit(reader, height, true),
-            Code::Char('N') => hit(reader, height, false),
-            Code::Char('e') => {
+            Action::ReadNextHit => hit(reader, height, true),
+            Action::ReadHitBefore => hit(reader, height, false),
+            Action::ReadExpand => {
                 let item = reader.item_at(reader.top);
                 reader.expanded = !reader.expanded;
                 reader.made = None;
@@ -266,25 +282,27 @@ impl View {
                 let top = reader.starts.get(item).copied().unwrap_or(0);
                 reader.scroll_to(top, height);
             }
-            Code::Left => self.other(reader, false),
-            Code::Right => self.other(reader, true),
-            Code::Char('y') => self.copy_item(reader),
-            Code::Char('a' | 'i' | 'x') => return self.reader_deed(reader, key.code),
+            Action::ReadOtherBefore => self.other(reader, false),
+            Action::ReadOtherNext => self.other(reader, true),
+            Action::ReadCopy => self.copy_item(reader),
+            Action::ReadAnswer | Action::ReadSteer | Action::ReadStop => {
+                return self.reader_deed(reader, action);
+            }
             _ => {}
         }
         After::Stay
     }
 
     /// What is done to the subagent that is read: answer, steer, stop.
-    fn reader_deed(&mut self, reader: &Reader, code: Code) -> After {
+    fn reader_deed(&mut self, reader: &Reader, action: Action) -> After {
         let Source::Subagent(id) = &reader.source else { return After::Stay };
         let Some(one) = self.crew.open.iter().find(|one| one.id == *id) else {
             return After::Stay;
         };
-        match code {
-            Code::Char('a') if one.awaits() => self.receive_as(Receiver::Answer(id.clone())),
-            Code::Char('i') => self.receive_as(Receiver::Steer(id.clone())),
-            Code::Char('x') => {
+        match action {
+            Action::ReadAnswer if one.awaits() => self.receive_as(Receiver::Answer(id.clone())),
+            Action::ReadSteer => self.receive_as(Receiver::Steer(id.clone())),
+            Action::ReadStop => {
                 let ids = vec![id.clone()];
                 self.ask_person(super::super::questions::Kind::Stop { ids, at: 0, armed: false });
             }
@@ -378,7 +396,13 @@ mod tests {
     // TERM-49: a transcript that grew, shrank or changed is that of its items.
     #[test]
     fn rows_are_those_of_the_items_however_they_came() {
-        let look = Look { theme: Theme::default(), columns: 40, expanded: true, thinking: true };
+        let look = Look {
+            theme: Theme::default(),
+            columns: 40,
+            expanded: true,
+            thinking: true,
+            reader: Some(Key::ctrl('o')),
+        };
         let item = |number: usize| Item::Answer(format!("answer {number}\n\nmore of it"));
         let mut reader = Reader::new(Source::Owner, Time(0));
         let lists: [Vec<usize>; 6] =

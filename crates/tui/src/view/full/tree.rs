@@ -18,6 +18,7 @@ use crew_engine::api::{BranchWish, Command, Control};
 
 use super::list::fuzzy;
 use super::{Full, View};
+use crate::keys::action::{Action, Context};
 use crate::keys::{Code, Key};
 use crate::request::{Request, RowKind, TreeFilter, TreeRow};
 use crate::view::Sent;
@@ -159,10 +160,15 @@ impl Tree {
         }
     }
 
-    fn next_filter(&mut self) {
+    /// Goes so many filters on; behind the last one comes the first.
+    fn other_filter(&mut self, by: usize) {
         let all = TreeFilter::ALL;
         let at = all.iter().position(|filter| *filter == self.filter).unwrap_or(0);
-        self.filter = all[(at + 1) % all.len()];
+        self.use_filter(all[(at + by) % all.len()]);
+    }
+
+    fn use_filter(&mut self, filter: TreeFilter) {
+        self.filter = filter;
         let hidden = self.row().is_none_or(|row| !passes(self.filter, row));
         if hidden {
             self.select_above();
@@ -249,26 +255,32 @@ impl View {
 
     fn tree_plain_key(&mut self, tree: &mut Tree, key: Key) -> After {
         let page = isize::try_from(self.picker_height()).unwrap_or(1);
-        match (key.code, key.ctrl) {
-            (Code::Up, _) | (Code::Char('p'), true) => tree.step(-1),
-            (Code::Down, _) | (Code::Char('n'), true) => tree.step(1),
-            (Code::PageUp, _) => tree.step(-page),
-            (Code::PageDown, _) => tree.step(page),
-            (Code::Home, _) => tree.step(isize::MIN),
-            (Code::End, _) => tree.step(isize::MAX),
-            (Code::Left, _) => tree.fold(),
-            (Code::Right, _) => tree.unfold(),
-            (Code::Char('o'), true) => tree.next_filter(),
-            (Code::Char('t'), true) => tree.times = !tree.times,
-            (Code::Backspace, _) => tree.search(|query| {
-                query.pop();
-            }),
-            (Code::Esc, _) | (Code::Char('c'), true) => return (false, None),
-            (Code::Enter, _) => return self.go(tree),
-            (Code::Char('L'), false) => {
+        match self.setup.keys.find(Context::Tree, key) {
+            Some(Action::SelectUp) => tree.step(-1),
+            Some(Action::SelectDown) => tree.step(1),
+            Some(Action::SelectPageUp) => tree.step(-page),
+            Some(Action::SelectPageDown) => tree.step(page),
+            Some(Action::SelectFirst) => tree.step(isize::MIN),
+            Some(Action::SelectLast) => tree.step(isize::MAX),
+            Some(Action::Fold) => tree.fold(),
+            Some(Action::Unfold) => tree.unfold(),
+            Some(Action::FilterNext) => tree.other_filter(1),
+            Some(Action::FilterPrevious) => tree.other_filter(TreeFilter::ALL.len() - 1),
+            Some(Action::FilterDefault) => tree.use_filter(TreeFilter::Default),
+            Some(Action::FilterNoTools) => tree.use_filter(TreeFilter::NoTools),
+            Some(Action::FilterUser) => tree.use_filter(TreeFilter::UserOnly),
+            Some(Action::FilterLabelled) => tree.use_filter(TreeFilter::Labelled),
+            Some(Action::FilterAll) => tree.use_filter(TreeFilter::All),
+            Some(Action::LabelTimes) => tree.times = !tree.times,
+            Some(Action::Cancel) => return (false, None),
+            Some(Action::Confirm) => return self.go(tree),
+            Some(Action::Label) => {
                 let label = tree.row().map(|row| row.label.clone().unwrap_or_default());
                 tree.asking = label.map(Asking::Label);
             }
+            _ if key.code == Code::Backspace => tree.search(|query| {
+                query.pop();
+            }),
             _ => {
                 if let Some(c) = key.typed() {
                     tree.search(|query| query.push(c));

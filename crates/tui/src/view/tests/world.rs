@@ -61,6 +61,7 @@ impl World {
             attention_form: crate::request::AttentionForm::Bell,
             several_providers: false,
             header: true,
+            keys: Default::default(),
         };
         let now = Time(1_800_000_000_000);
         World {
