@@ -5,6 +5,7 @@ use crew_base::message::Message;
 use crew_engine::api::Command;
 
 use super::{Receiver, Sent, Shell, View};
+use crate::keys::action::Action;
 use crate::request::Request;
 use crate::theme::WARNING;
 use crate::transcript::item::Item;
@@ -111,7 +112,9 @@ impl View {
             return;
         }
         if self.shell.is_some() {
-            self.live.print("a command is running already; Esc stops it", WARNING);
+            let stop = self.setup.keys.hint(Action::Interrupt, "stops it");
+            let stop = stop.map_or_else(String::new, |stop| format!("; {stop}"));
+            self.live.print(&format!("a command is running already{stop}"), WARNING);
             return;
         }
         self.take_draft();
@@ -171,10 +174,10 @@ impl View {
             Some(_) => format!("{subagent} runs and cannot be answered now"),
             None => format!("{subagent} is not known"),
         };
-        self.live.add(Item::Failure {
-            what: cause,
-            next: Some("nothing was sent · Esc goes back to the owner".to_owned()),
-        });
+        let back = self.setup.keys.hint(Action::Interrupt, "goes back to the owner");
+        let back = back.map_or_else(String::new, |back| format!(" · {back}"));
+        let next = Some(format!("nothing was sent{back}"));
+        self.live.add(Item::Failure { what: cause, next });
     }
 
     /// Makes a subagent the receiver; the owner's draft is put aside.

@@ -9,6 +9,7 @@ use crew_engine::api::{
 
 use super::{Receiver, Retry, Sent, View};
 use crate::failure;
+use crate::keys::action::Action;
 use crate::request::{AttentionForm, Request};
 use crate::theme::{MUTED, WARNING};
 use crate::transcript::item::Item;
@@ -276,7 +277,8 @@ impl View {
             Sent::Other(what) => {
                 let (why, next) = match self.refused(&refusal) {
                     (why, Some(_)) if refusal == Refusal::Busy => {
-                        (why, Some("Esc stops it; then try again".to_owned()))
+                        let stop = self.setup.keys.hint(Action::Interrupt, "stops it");
+                        (why, stop.map(|stop| format!("{stop}; then try again")))
                     }
                     told => told,
                 };
