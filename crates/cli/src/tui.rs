@@ -10,6 +10,7 @@
 mod asks;
 mod clipboard;
 mod colours;
+mod coming;
 mod export;
 mod face;
 mod facts;

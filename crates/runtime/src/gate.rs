@@ -67,6 +67,11 @@ impl Gate {
         Place(self.told.load(Ordering::SeqCst))
     }
 
+    /// The place behind what the face has taken.
+    pub(crate) fn reached(&self) -> Place {
+        Place(self.taken.load(Ordering::SeqCst))
+    }
+
     /// Whether the face has taken all that was told before a place.
     pub(crate) fn has_reached(&self, place: Place) -> bool {
         self.taken.load(Ordering::SeqCst) >= place.0

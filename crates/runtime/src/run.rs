@@ -101,6 +101,11 @@ impl Updates {
         Some(notice)
     }
 
+    /// The place behind the notice that was taken last.
+    pub fn reached(&self) -> Place {
+        self.gate.reached()
+    }
+
     /// Whether everything that was told before an answer has been taken.
     pub fn has_reached(&self, place: Place) -> bool {
         self.gate.has_reached(place)

@@ -14,7 +14,7 @@ use crew_base::message::Message;
 use crew_engine::Source;
 use crew_engine::api::{Command, CommandId};
 use crew_model::select::Scoped;
-use crew_runtime::{Handle, Notice, Updates};
+use crew_runtime::{Handle, Notice, Place, Updates};
 use crew_tools::Host;
 use crew_tui::draw;
 use crew_tui::keys::{Decoder, Input as Typed};
@@ -29,6 +29,7 @@ use tokio::time::{Instant, sleep_until};
 use super::asks::Asked;
 use super::clipboard;
 use super::colours::Colours;
+use super::coming::Coming;
 use super::facts::Totals;
 use super::moves::Move;
 use super::reload::Reloaded;
@@ -77,6 +78,8 @@ pub(super) struct Face {
     /// Ends of work beside the loop.
     pub(super) done: mpsc::UnboundedSender<Done>,
     pub(super) moving: Option<Move>,
+    /// The session that will be shown next.
+    pub(super) coming: Option<Coming>,
     pub(super) opening: Option<(CommandId, Source)>,
     pub(super) waiting: BTreeMap<CommandId, Waiting>,
     pub(super) totals: Totals,
@@ -153,7 +156,7 @@ pub(super) enum Done {
     /// Files were read again, or why not.
     Reloaded(Box<Result<Reloaded, Error>>),
     /// Entries of the session that is shown now.
-    Shown(Box<crew_tui::request::Shown>),
+    Shown(Box<crew_tui::request::Shown>, Place),
 }
 
 /// The second half of the start.
@@ -199,6 +202,7 @@ pub(super) async fn show(options: Options, terminal: Terminal) -> Result<u8, Err
         ready: None,
         done,
         moving: None,
+        coming: None,
         opening: None,
         waiting: BTreeMap::new(),
         totals: Totals::default(),

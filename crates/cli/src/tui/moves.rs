@@ -12,12 +12,13 @@ use crew_base::json::Raw;
 use crew_base::model::ThinkingLevel;
 use crew_engine::Source;
 use crew_engine::api::{Command, Refusal};
-use crew_runtime::{Answer, Handle, Query};
+use crew_runtime::{Answer, Handle, Place, Query};
 use crew_store::listing;
 use crew_tui::request::{ModelFacts, Reply, Shown};
 use crew_tui::transcript::entries;
 use crew_tui::view;
 
+use super::coming::Coming;
 use super::face::{Done, Face, Waiting};
 use super::start::{now, with_home};
 
@@ -165,16 +166,17 @@ impl Face {
         self.totals = Default::default();
         let cwd = with_home(&self.cwd, ready.config.place.home.as_deref());
         let (handle, done) = (ready.handle.clone(), self.done.clone());
+        self.coming = Some(Coming::new(session.clone()));
         tokio::spawn(async move {
             let name = match handle.ask(&session, Query::State).await {
                 Ok(Answer::State(state)) => state.name,
                 Ok(_) | Err(_) => None,
             };
-            let entries = branch(&handle, &session).await;
+            let (entries, place) = branch_in_place(&handle, &session).await;
             let read = tokio::task::spawn_blocking(move || entries::items(&entries)).await;
             let items = read.unwrap_or_default();
             let shown = Shown { session, name, items, draft, cwd, model, thinking };
-            let _ = done.send(Done::Shown(Box::new(shown)));
+            let _ = done.send(Done::Shown(Box::new(shown), place));
         });
     }
 
@@ -243,10 +245,15 @@ impl Face {
 
 /// Entries of the branch an open session stands on, oldest first.
 pub(super) async fn branch(handle: &Handle, session: &SessionId) -> Vec<Entry> {
-    let answer = handle.ask(session, Query::Entries { since: None }).await;
-    let Ok(Answer::Entries { entries, leaf }) = answer else { return Vec::new() };
+    branch_in_place(handle, session).await.0
+}
+
+/// The same with its place among the notices.
+async fn branch_in_place(handle: &Handle, session: &SessionId) -> (Vec<Entry>, Place) {
+    let (answer, place) = handle.ask_in_place(session, Query::Entries { since: None }).await;
+    let Ok(Answer::Entries { entries, leaf }) = answer else { return (Vec::new(), place) };
     let read = tokio::task::spawn_blocking(move || walk(&entries, leaf.as_ref()));
-    read.await.unwrap_or_default()
+    (read.await.unwrap_or_default(), place)
 }
 
 /// Entries of lines; what cannot be read is left out.

@@ -1,8 +1,9 @@
 //! What comes into the loop beside keys: notices of the host and ends of work
 //! beside the loop. Says how soon a frame is wanted for each.
 
+use crew_base::id::SessionId;
 use crew_engine::api::{Command, CommandId, Refusal, SessionUpdate, Update, UpdateKind};
-use crew_runtime::{Notice, Question, Updates};
+use crew_runtime::{Notice, Place, Question, Updates};
 use crew_tui::request::{Approval, Reply};
 use crew_tui::view;
 
@@ -65,6 +66,10 @@ impl Face {
         if let (Some(herdr), Update::Crew(crew)) = (&mut self.herdr, &update) {
             herdr.take(crew);
         }
+        let update = match self.keep_for_later(update) {
+            Some(update) => update,
+            None => return,
+        };
         let shown = self.view.session().cloned();
         match &update {
             Update::Session { session, update } if Some(session) == shown.as_ref() => {
@@ -96,6 +101,28 @@ impl Face {
         }
         view::update(&mut self.view, now(), update);
         self.go_on_moving();
+    }
+
+    /// Keeps what happens in a session that is not shown yet; gives back all else.
+    fn keep_for_later(&mut self, update: Update) -> Option<Update> {
+        let (Some(coming), Some(updates)) = (&mut self.coming, &self.updates) else {
+            return Some(update);
+        };
+        match update {
+            Update::Session { session, update } if session == coming.session => {
+                coming.keep(updates.reached(), update);
+                None
+            }
+            other => Some(other),
+        }
+    }
+
+    /// The session is shown now, as of a place.
+    fn catch_up(&mut self, session: &SessionId, place: Place) {
+        let Some(coming) = self.coming.take_if(|coming| coming.session == *session) else { return };
+        for update in coming.beyond(place) {
+            self.update(Update::Session { session: session.clone(), update });
+        }
     }
 
     fn answered(&mut self, command: CommandId, waiting: Waiting, result: Result<(), Refusal>) {
@@ -136,8 +163,10 @@ impl Face {
                     self.ask_facts();
                 }
             }
-            Done::Shown(shown) => {
+            Done::Shown(shown, place) => {
+                let session = shown.session.clone();
                 view::reply(&mut self.view, now(), Reply::Shown(shown));
+                self.catch_up(&session, place);
                 self.ask_facts();
                 while let Some(message) = self.prompts.pop_front() {
                     if let Some(session) = self.view.session().cloned() {
