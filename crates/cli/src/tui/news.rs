@@ -108,13 +108,14 @@ impl Face {
         let (Some(coming), Some(updates)) = (&mut self.coming, &self.updates) else {
             return Some(update);
         };
-        match update {
-            Update::Session { session, update } if session == coming.session => {
-                coming.keep(updates.reached(), update);
-                None
+        if let Update::Session { session, update } = update {
+            if session != coming.session {
+                return Some(Update::Session { session, update });
             }
-            other => Some(other),
+            coming.keep(updates.reached(), update);
+            return None;
         }
+        Some(update)
     }
 
     /// The session is shown now, as of a place.
