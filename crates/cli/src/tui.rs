@@ -15,6 +15,7 @@ mod export;
 mod face;
 mod facts;
 mod files;
+mod login;
 mod moves;
 mod news;
 mod outside;
@@ -24,6 +25,7 @@ mod reload;
 mod send;
 mod serve;
 mod sessions;
+mod settings;
 mod start;
 mod terminal;
 

@@ -7,6 +7,7 @@
 //! Read `session` first, then `settings`.
 
 pub mod artifacts;
+pub mod auth_file;
 pub mod bundled;
 pub mod context_files;
 pub mod definitions;

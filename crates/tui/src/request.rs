@@ -20,7 +20,7 @@ use crate::theme::Theme;
 use crate::transcript::item::Item;
 
 pub use approval::Approval;
-pub use offers::{ChildOffer, ModelOffer, SessionOffer};
+pub use offers::{ChildOffer, ModelOffer, SessionOffer, SettingOffer, SettingOrigin};
 
 /// What the face is started with.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct Setup {
     pub menu_rows: usize,
     /// Whether tool rows are part of the widget (`crew.md` WID-14).
     pub widget_tools: bool,
-    /// Whether thoughts are shown in full at the start.
+    /// Whether thoughts are shown in full; a key of the person changes it.
     pub thinking: bool,
     /// What Esc twice on an empty editor does.
     pub double_escape: DoubleEscape,
@@ -448,10 +448,24 @@ pub enum Request {
     Trust,
     /// What the files of the project hold, before it is decided about.
     ShowTrust,
+    /// The key of this provider is asked for and stored; without a name the
+    /// providers are told.
+    Login(String),
+    /// The stored key of this provider is removed.
+    Logout(String),
     /// The answer to a question about the project.
     Trusted(TrustChoice),
     /// Everything is read again.
     Reload,
+    /// The settings and their values (`host.md` 8.3).
+    Settings,
+    /// A setting gets another of its values.
+    Set {
+        /// Its dotted key.
+        key: String,
+        /// The value, one of its choices.
+        value: String,
+    },
     /// Calls the person: why, in words for a notification.
     Attention(String),
     /// What was chosen of a [`Choice`], from zero.
@@ -494,6 +508,13 @@ pub enum Reply {
     Models(Vec<ModelOffer>),
     /// Sessions to choose from.
     Sessions(Vec<SessionOffer>),
+    /// The settings as the files have them now.
+    Settings {
+        /// All of them.
+        offers: Vec<SettingOffer>,
+        /// Why the last one was not changed, if it was not.
+        problem: Option<String>,
+    },
     /// A subagent's transcript.
     Transcript {
         /// The subagent or session.

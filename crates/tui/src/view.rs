@@ -80,7 +80,6 @@ pub struct View {
     pub(crate) last_ctrl_c: Option<Time>,
     pub(crate) last_esc: Option<Time>,
     pub(crate) widget_long: bool,
-    pub(crate) thinking: bool,
     pub(crate) enhanced: bool,
     pub(crate) focused: Option<bool>,
     level: Level,
@@ -189,7 +188,6 @@ pub(crate) enum Sent {
 impl View {
     /// A face that shows nothing yet.
     pub fn new(setup: Setup, size: Size, now: Time) -> View {
-        let thinking = setup.thinking;
         let mut live = Live::default();
         if setup.theme.colours {
             live.colour_code();
@@ -222,7 +220,6 @@ impl View {
             last_ctrl_c: None,
             last_esc: None,
             widget_long: false,
-            thinking,
             enhanced: false,
             focused: None,
             level: Level::default(),
@@ -256,7 +253,7 @@ impl View {
             theme: self.setup.theme,
             columns: self.size.columns,
             expanded: false,
-            thinking: self.thinking,
+            thinking: self.setup.thinking,
             reader: self.setup.keys.key(Action::Transcript),
         }
     }

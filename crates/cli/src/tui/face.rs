@@ -124,6 +124,8 @@ pub(super) enum Later {
     EditOutside(String),
     /// The shell has the terminal.
     Suspend,
+    /// The key of this provider is typed on the bare terminal.
+    Login(String),
     /// Files were read again.
     Reloaded(Box<Result<Reloaded, Error>>),
 }
@@ -475,6 +477,7 @@ impl Face {
             Some(Later::Copy(entry)) => self.move_to_copy(entry).await,
             Some(Later::EditOutside(text)) => self.edit_outside(text).await,
             Some(Later::Suspend) => self.suspend().await,
+            Some(Later::Login(provider)) => self.ask_key(&provider).await,
             Some(Later::Reloaded(reloaded)) => self.reloaded(*reloaded).await,
             None => {}
         }

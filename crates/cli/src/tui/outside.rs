@@ -73,14 +73,14 @@ impl Face {
         self.take_terminal();
     }
 
-    async fn give_terminal(&mut self, last: &[Line]) {
+    pub(super) async fn give_terminal(&mut self, last: &[Line]) {
         self.input.hold();
         self.restore_with(last);
         self.output.drain().await;
         self.terminal.leave();
     }
 
-    fn take_terminal(&mut self) {
+    pub(super) fn take_terminal(&mut self) {
         if self.terminal.enter().is_err() {
             return;
         }

@@ -62,11 +62,7 @@ impl Face {
                 let Answer::Entries { entries, .. } = answer else { return None };
                 Some(Reply::Branch(walk(&entries, leaf.as_ref())))
             }),
-            Request::TakeBack => self.look(Query::ClearQueue, |answer| {
-                let Answer::Cleared { mut steering, follow_up } = answer else { return None };
-                steering.extend(follow_up);
-                Some(Reply::TakenBack(steering))
-            }),
+            Request::TakeBack => self.take_back(),
             Request::Shell { command, exclude } => self.shell(command, exclude),
             Request::StopShell => self.stop_shell(),
             Request::Copy { what, text } => self.copy(&what, &text),
@@ -75,9 +71,13 @@ impl Face {
             Request::Session => self.session_facts(),
             Request::Trust => self.ask_trust(),
             Request::ShowTrust => self.show_trust(),
+            Request::Login(provider) => self.login(&provider),
+            Request::Logout(provider) => self.logout(&provider),
             Request::Trusted(choice) => self.trusted(choice),
             Request::Approve { id, is_allowed } => self.approve(id, is_allowed),
             Request::Reload => self.reload(),
+            Request::Settings => self.settings(),
+            Request::Set { key, value } => self.set_setting(&key, &value),
             // Line mode writes no control (TERM-57).
             Request::Attention(_) if self.terminal.is_plain => {}
             Request::Attention(why) => {
@@ -96,6 +96,14 @@ impl Face {
             Request::EditOutside(text) => self.later = Some(Later::EditOutside(text)),
             Request::Suspend => self.later = Some(Later::Suspend),
         }
+    }
+
+    fn take_back(&self) {
+        self.look(Query::ClearQueue, |answer| {
+            let Answer::Cleared { mut steering, follow_up } = answer else { return None };
+            steering.extend(follow_up);
+            Some(Reply::TakenBack(steering))
+        });
     }
 
     fn stop_shell(&self) {
@@ -199,7 +207,7 @@ impl Face {
                 }
                 if !usable(&selected.model.provider) {
                     let what = format!("there is no key for {}", selected.model.provider);
-                    let next = "put one into auth.json, then /reload".to_owned();
+                    let next = format!("/login {} stores one", selected.model.provider);
                     self.say(Reply::Failed(what, Some(next)));
                     return;
                 }

@@ -109,21 +109,26 @@ impl SettingsFiles {
 
 impl SettingsFile {
     fn write(&mut self) -> Result<()> {
-        let path = &self.layer.path;
-        let lock = DirLock::take(path)?;
-        let (mut text, _) = read(path)?;
-        let invalid = |error: serde_json::Error| Error::Invalid {
-            path: path.clone(),
-            reason: error.to_string(),
-        };
-        for (keys, value) in &self.edits {
-            text = json_text::set_path(&text, keys, value.as_deref()).map_err(invalid)?;
-        }
-        lock.refresh()?;
-        files::replace(path, json_text::pretty(&text).as_bytes())?;
+        edit(&self.layer.path, &self.edits)?;
         self.edits.clear();
         Ok(())
     }
+}
+
+/// Changes values of a JSON file in place, each by its path of keys; `None`
+/// removes one. The file is locked and read anew; all else in it stays.
+pub(crate) fn edit(path: &Path, edits: &[(Vec<String>, Option<String>)]) -> Result<()> {
+    let lock = DirLock::take(path)?;
+    let (mut text, _) = read(path)?;
+    let invalid = |error: serde_json::Error| Error::Invalid {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    for (keys, value) in edits {
+        text = json_text::set_path(&text, keys, value.as_deref()).map_err(invalid)?;
+    }
+    lock.refresh()?;
+    files::replace(path, json_text::pretty(&text).as_bytes())
 }
 
 /// Reads `sessionDir` of a project file, the one key that counts before trust is

@@ -3,6 +3,7 @@
 use super::{hints, rule, waiting};
 use crate::cells::Row;
 use crate::keys::action::Action;
+use crate::request::SettingOrigin;
 use crate::screen::Picture;
 use crate::theme::{ACCENT, ERROR, MUTED, SUCCESS, TEXT, WARNING};
 use crate::view::View;
@@ -61,6 +62,7 @@ fn head(picker: &Picker, columns: usize) -> Row {
             ("resume", right)
         }
         Kind::Forks => ("fork from", "newest last".to_owned()),
+        Kind::Settings => ("settings", "value and who set it".to_owned()),
     };
     rule(left, if columns >= 60 { &right } else { "" }, columns, MUTED)
 }
@@ -90,7 +92,7 @@ fn line(picker: &Picker, item: &Item, chosen: bool, columns: usize) -> Row {
         Kind::Models { .. } => {
             row.push(if item.is_current { "✓ " } else { "  " }, SUCCESS);
         }
-        Kind::Forks => {}
+        Kind::Forks | Kind::Settings => {}
     }
     let style = if item.is_usable { TEXT } else { MUTED };
     row.push(&item.left, if chosen { style.bold() } else { style });
@@ -130,7 +132,23 @@ fn second_last(view: &View, picker: &Picker) -> Row {
         )
         .cut(columns),
         Kind::Models { .. } => Row::of("Subagents keep their model.", MUTED).cut(columns),
+        Kind::Settings => about_setting(picker).cut(columns),
         Kind::Sessions { .. } | Kind::Forks => Row::new(),
+    }
+}
+
+/// What the selected setting decides, or why it was not changed.
+fn about_setting(picker: &Picker) -> Row {
+    if let Some(problem) = picker.problem() {
+        return Row::of(&crew_base::text::sanitise_inline(problem), ERROR);
+    }
+    match picker.setting() {
+        Some(offer) if offer.origin == SettingOrigin::Project => {
+            let text = format!("{}; this project's .pi/settings.json sets it", offer.what);
+            Row::of(&text, WARNING)
+        }
+        Some(offer) => Row::of(&offer.what, MUTED),
+        None => Row::new(),
     }
 }
 
@@ -151,6 +169,12 @@ fn foot(view: &View, picker: &Picker) -> Row {
             hint(Action::Rename, "rename"),
             hint(Action::DeleteSession, "delete"),
         ],
+        Kind::Settings => {
+            vec![
+                hint(Action::Confirm, "next value, kept for all projects"),
+                Some("←→ values".to_owned()),
+            ]
+        }
         Kind::Forks => vec![hint(Action::Confirm, "go on from before it in a new session")],
     };
     let leave = keys.key(Action::Cancel).map(|key| key.to_string());

@@ -21,6 +21,32 @@ pub struct ModelOffer {
     pub is_default: bool,
 }
 
+/// Where the value of a setting comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingOrigin {
+    /// No file sets it.
+    Default,
+    /// The person's file.
+    User,
+    /// The project's file, which wins and is not written here.
+    Project,
+}
+
+/// A setting that can be changed by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingOffer {
+    /// Its dotted key.
+    pub key: String,
+    /// What it decides.
+    pub what: String,
+    /// Its value.
+    pub value: String,
+    /// All of its values, in the order keys go through.
+    pub choices: Vec<String>,
+    /// Who set it.
+    pub origin: SettingOrigin,
+}
+
 /// A stored session that can be chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionOffer {

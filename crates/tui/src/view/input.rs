@@ -139,8 +139,9 @@ impl View {
             Action::Exit => return self.want_quit(),
             Action::Thinking => return self.next_thinking(),
             Action::Thoughts => {
-                self.thinking = !self.thinking;
-                let text = if self.thinking { "thoughts are shown" } else { "thoughts are folded" };
+                self.setup.thinking = !self.setup.thinking;
+                let text =
+                    if self.setup.thinking { "thoughts are shown" } else { "thoughts are folded" };
                 self.live.print(text, MUTED);
             }
             Action::Redraw => self.ask(Request::Redraw),

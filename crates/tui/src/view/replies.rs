@@ -34,6 +34,11 @@ pub fn reply(view: &mut View, now: Time, reply: Reply) {
                 picker.sessions(offers);
             }
         }
+        Reply::Settings { offers, problem } => {
+            if let Some(picker) = view.picker(|kind| *kind == Kind::Settings) {
+                picker.settings(offers, problem);
+            }
+        }
         Reply::ForkMessages(messages) => {
             if let Some(picker) = view.picker(|kind| *kind == Kind::Forks) {
                 picker.forks(messages);

@@ -14,7 +14,7 @@ use crate::theme::{MUTED, WARNING};
 use crate::transcript::item::Item;
 
 /// A command of ours: name, arguments, what it does.
-pub(crate) const COMMANDS: [(&str, &str, &str); 26] = [
+pub(crate) const COMMANDS: [(&str, &str, &str); 29] = [
     ("allow", "", "run the tool that waits for your word"),
     ("clone", "", "copy this session and go on in the copy"),
     ("compact", "[instructions]", "summarise the context now"),
@@ -24,6 +24,8 @@ pub(crate) const COMMANDS: [(&str, &str, &str); 26] = [
     ("fork", "", "go on from an earlier message in a new session"),
     ("help", "", "keys and commands"),
     ("hotkeys", "", "keys that work here and now"),
+    ("login", "[provider]", "store the key of a provider"),
+    ("logout", "[provider]", "forget the stored key of a provider"),
     ("model", "[reference]", "choose the model"),
     ("name", "[name]", "name this session"),
     ("new", "", "start a new session"),
@@ -36,6 +38,7 @@ pub(crate) const COMMANDS: [(&str, &str, &str); 26] = [
     ("resume", "", "open another session"),
     ("scrollback", "", "same as /redraw"),
     ("session", "", "what this session holds and costs"),
+    ("settings", "", "change settings"),
     ("thinking", "[level]", "thinking level"),
     ("transcript", "", "read the whole session"),
     ("tree", "", "all branches of this session"),
@@ -44,8 +47,7 @@ pub(crate) const COMMANDS: [(&str, &str, &str); 26] = [
 ];
 
 /// Commands that are not built yet; they are not offered.
-const UNBUILT: [&str; 8] =
-    ["settings", "scoped-models", "login", "logout", "import", "changelog", "debug", "share"];
+const UNBUILT: [&str; 5] = ["scoped-models", "import", "changelog", "debug", "share"];
 
 impl View {
     /// Runs a command; `None` means that the text is none of ours.
@@ -103,6 +105,12 @@ impl View {
                 self.ask(Request::Export { path, with_crew });
             }
             "session" => self.ask(Request::Session),
+            "settings" => self.open_picker(Kind::Settings),
+            "login" | "logout" if self.is_busy() || self.shell.is_some() => {
+                self.live.print(&format!("/{name} has to wait until the owner is idle"), WARNING);
+            }
+            "login" => self.ask(Request::Login(argument.to_owned())),
+            "logout" => self.ask(Request::Logout(argument.to_owned())),
             "trust" => self.ask(Request::Trust),
             "reload" if self.is_busy() || self.shell.is_some() => {
                 self.live.print("/reload has to wait until the owner is idle", WARNING);

@@ -9,5 +9,6 @@ mod crew;
 mod keys;
 mod plain;
 mod screens;
+mod settings;
 mod tree;
 mod world;

@@ -1,6 +1,9 @@
-//! Pickers: models, sessions, messages to fork from.
+//! Pickers: models, sessions, messages to fork from; settings are changed in
+//! one too (`picker::settings`).
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "keys that mean nothing here")]
+
+mod settings;
 
 use std::path::PathBuf;
 
@@ -33,6 +36,8 @@ pub enum Kind {
     },
     /// A message to fork from.
     Forks,
+    /// A setting to change.
+    Settings,
 }
 
 /// A list to choose from.
@@ -51,6 +56,7 @@ pub struct Picker {
     /// Whether the deletion of the selected row is to be confirmed.
     pub deleting: bool,
     sessions: Vec<SessionOffer>,
+    settings: settings::Settings,
 }
 
 impl Picker {
@@ -63,6 +69,7 @@ impl Picker {
             typed: None,
             deleting: false,
             sessions: Vec::new(),
+            settings: settings::Settings::default(),
         }
     }
 
@@ -207,6 +214,7 @@ impl View {
             Kind::Models { all } => Request::Models { all: *all },
             Kind::Sessions { all, .. } => Request::Sessions { all: *all },
             Kind::Forks => Request::ForkMessages,
+            Kind::Settings => Request::Settings,
         });
         self.show(Full::Picker(Picker::new(kind)));
     }
@@ -245,6 +253,7 @@ impl View {
     fn plain_key(&mut self, picker: &mut Picker, key: Key) -> bool {
         let page = isize::try_from(self.picker_height()).unwrap_or(1);
         let is_sessions = matches!(picker.kind, Kind::Sessions { .. });
+        let is_settings = picker.kind == Kind::Settings;
         let list = &mut picker.list;
         match self.setup.keys.find(Context::Picker, key) {
             Some(Action::SelectUp) => list.step(-1),
@@ -253,6 +262,8 @@ impl View {
             Some(Action::SelectPageDown) => list.step(page),
             Some(Action::SelectFirst) => list.step(isize::MIN),
             Some(Action::SelectLast) => list.step(isize::MAX),
+            Some(Action::Fold) if is_settings => self.change_setting(picker, true),
+            Some(Action::Unfold) if is_settings => self.change_setting(picker, false),
             Some(Action::Fold) => list.fold(false),
             Some(Action::Unfold) => list.fold(true),
             Some(Action::Cancel) => {
@@ -260,6 +271,7 @@ impl View {
                     // The picker of `--resume`: leaving it leaves.
                     self.ask(Request::Quit);
                 }
+                self.settings_left(picker);
                 return false;
             }
             Some(Action::Confirm) => return self.choose(picker, false),
@@ -306,7 +318,7 @@ impl View {
                 let all = *all;
                 self.ask(Request::Sessions { all });
             }
-            Kind::Forks => {}
+            Kind::Forks | Kind::Settings => {}
         }
     }
 
@@ -338,6 +350,10 @@ impl View {
             return true;
         }
         match picker.kind {
+            Kind::Settings => {
+                self.change_setting(picker, false);
+                return true;
+            }
             Kind::Models { .. } => self.ask(Request::UseModel { reference: item.id, save }),
             Kind::Sessions { .. } if item.parent.is_some() => {
                 let path = PathBuf::from(&item.id);

@@ -99,10 +99,10 @@ fn unknown_commands_are_text() {
     world.type_text("/quit now please");
     world.keys("Enter");
     assert_eq!(world.sent.len(), 2);
-    world.type_text("/settings");
+    world.type_text("/changelog");
     world.keys("Esc Enter");
     world.settle();
-    assert!(world.printed.contains(&"/settings is not built yet".to_owned()));
+    assert!(world.printed.contains(&"/changelog is not built yet".to_owned()));
 }
 
 #[test]
