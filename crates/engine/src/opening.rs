@@ -148,6 +148,7 @@ impl Engine {
         let file = open.or_else(|| self.left_files.get(previous).cloned());
         if let (Some(file), Some(owner)) = (file, self.owner(id)) {
             self.crew.adopt(previous, &file, &owner);
+            self.adopt_steers(previous, id);
         }
     }
 }

@@ -11,13 +11,16 @@ use crew_agent::Input;
 use crew_base::id::{SessionId, SubagentId};
 use crew_base::message::Message;
 use crew_crew::{Refusal as CrewRefusal, Status, Update as CrewUpdate, UpdateKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::{CommandId, Refusal};
 use crate::step::Engine;
 
 /// Words that wait, by the session they are for, in order.
 pub(crate) type Steers = BTreeMap<SessionId, Vec<Steer>>;
+
+/// What owners that are away are to hear.
+pub(crate) type Untold = BTreeMap<SessionId, Vec<Value>>;
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -80,8 +83,28 @@ impl Engine {
         let steer = waiting.remove(at);
         let Some(subagent) = self.crew.of_session(session) else { return };
         let (owner, id) = (subagent.owner.clone(), subagent.id.clone());
-        self.tell_owner(&owner, json!({"subagent_id": id.as_str(), "user_steered": steer.text}));
+        let told = json!({"subagent_id": id.as_str(), "user_steered": steer.text});
+        if self.attached.as_ref() == Some(&owner) {
+            self.tell_owner(&owner, told);
+        } else {
+            // Nothing is written to a session that is away (`crew.md` SAFE-1).
+            self.untold.entry(owner).or_default().push(told);
+        }
         self.answer(steer.command, Ok(()));
+    }
+
+    /// An owner is back: it hears what its subagents were told meanwhile.
+    pub(crate) fn tell_steers(&mut self, owner: &SessionId) {
+        for told in self.untold.remove(owner).unwrap_or_default() {
+            self.tell_owner(owner, told);
+        }
+    }
+
+    /// Subagents have another owner, and so has what it is to hear of them.
+    pub(crate) fn adopt_steers(&mut self, previous: &SessionId, owner: &SessionId) {
+        if let Some(told) = self.untold.remove(previous) {
+            self.untold.entry(owner.clone()).or_default().extend(told);
+        }
     }
 
     /// A cycle is over: what waits was not taken and must not enter the next.

@@ -67,6 +67,7 @@ pub struct Engine {
     pub(crate) tails: BTreeMap<SessionId, Vec<(EntryId, Option<DeliveryId>)>>,
     /// Words of the person that subagents have not taken yet.
     pub(crate) steers: crate::steer::Steers,
+    pub(crate) untold: crate::steer::Untold,
     pub(crate) quitting: Option<Time>,
     pub(crate) exited: bool,
     pub(crate) was_at_rest: bool,
@@ -140,6 +141,7 @@ impl Engine {
             left_files: BTreeMap::new(),
             tails: BTreeMap::new(),
             steers: BTreeMap::new(),
+            untold: BTreeMap::new(),
             quitting: None,
             exited: false,
             was_at_rest: false,
@@ -340,6 +342,7 @@ impl Engine {
         }
         self.attached = Some(id.clone());
         self.was_at_rest = false;
+        self.tell_steers(id);
         self.crew.attach(id);
         Ok(())
     }

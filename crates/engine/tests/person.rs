@@ -110,6 +110,24 @@ fn words_to_a_running_subagent_are_told_once_they_are_taken() {
     assert!(play.asked(&child.session).iter().any(|line| line.contains("tabs, please")));
 }
 
+// `crew.md` SAFE-1: an owner that is away, or is just being opened, is told when
+// it is back; one entry in a session that is not there would lose its place.
+#[test]
+fn words_that_are_taken_while_the_owner_is_away_are_told_when_it_is_back() {
+    let mut play = Play::default();
+    let child = play.spawn("A", &["work"]).remove(0);
+    let waiting = play.give(steer(&child, "tabs, please"));
+    assert_eq!(play.open("B", None), Ok(()));
+    play.call(&child.session, &[("bash", json!({"command": "ls"}))]);
+    play.tool_ends(&child.session, crew_base::tool::ToolOutcome::text("a"));
+    assert_eq!((play.answer(waiting), told(&play)), (Some(Ok(())), Vec::new()));
+    assert_eq!(play.attach("A"), Ok(()));
+    assert_eq!(told(&play), [json!({"subagent_id": child.id, "user_steered": "tabs, please"})]);
+    assert_eq!(play.attach("B"), Ok(()));
+    assert_eq!(play.attach("A"), Ok(()));
+    assert_eq!(told(&play).len(), 1, "and only once");
+}
+
 // TERM-46: words that came with the report are taken: the cycle goes on and its
 // later report counts.
 #[test]
