@@ -267,7 +267,10 @@ impl Reference {
     /// An owner is told to be at rest: nothing more can come to it, but for
     /// what its record refused and what waits behind that (OP-29).
     pub(super) fn rests(&self, now: Time, session: &SessionId) -> Result<(), String> {
-        let waits = |one: &&Settlement| one.owner == *session && one.is_due(now);
+        // One that was refused holds the later ones back also when it is too old
+        // by now: it is only dropped with the next try.
+        let is_held = |one: &Settlement| one.failed && one.received.is_none();
+        let waits = |one: &&Settlement| one.owner == *session && (one.is_due(now) || is_held(one));
         match self.settlements.iter().find(waits) {
             Some(waits) if !waits.failed => {
                 Err(format!("{session} is said to be at rest before {waits:?}"))
