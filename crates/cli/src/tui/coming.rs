@@ -40,30 +40,14 @@ impl Coming {
 
 /// Whether an update is about something that stands in entries.
 fn is_content(update: &SessionUpdate) -> bool {
-    match update {
+    matches!(
+        update,
         SessionUpdate::MessageStart(_)
-        | SessionUpdate::MessageUpdate { .. }
-        | SessionUpdate::MessageEnd(_)
-        | SessionUpdate::ToolStart { .. }
-        | SessionUpdate::ToolProgress { .. }
-        | SessionUpdate::ToolEnd { .. }
-        | SessionUpdate::EntryAppended(_) => true,
-        SessionUpdate::AgentStart
-        | SessionUpdate::TurnStart
-        | SessionUpdate::TurnEnd { .. }
-        | SessionUpdate::AgentEnd { .. }
-        | SessionUpdate::AgentSettled { .. }
-        | SessionUpdate::QueueUpdate { .. }
-        | SessionUpdate::RetryStart { .. }
-        | SessionUpdate::RetryEnd { .. }
-        | SessionUpdate::CompactionStart { .. }
-        | SessionUpdate::CompactionEnd { .. }
-        | SessionUpdate::SummaryRetryScheduled { .. }
-        | SessionUpdate::SummaryRetryStart { .. }
-        | SessionUpdate::SummaryRetryFinished
-        | SessionUpdate::BranchSummaryStart
-        | SessionUpdate::MoveEnd(_)
-        | SessionUpdate::ThinkingLevelChanged(_)
-        | SessionUpdate::SessionInfoChanged(_) => false,
-    }
+            | SessionUpdate::MessageUpdate { .. }
+            | SessionUpdate::MessageEnd(_)
+            | SessionUpdate::ToolStart { .. }
+            | SessionUpdate::ToolProgress { .. }
+            | SessionUpdate::ToolEnd { .. }
+            | SessionUpdate::EntryAppended(_)
+    )
 }
