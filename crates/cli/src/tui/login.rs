@@ -5,16 +5,17 @@
 //! `crew_store::auth_file` for the file.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Read, Write};
 
 use crew_store::auth_file;
 use crew_tui::request::Reply;
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
 use super::face::{Face, Later};
 
 /// Longer lines are no keys.
 const KEY_BYTES_MAX: usize = 16 * 1024;
+const CTRL_C: u8 = 0x03;
 
 impl Face {
     /// `/login`: with a provider its key is asked for, without one they are told.
@@ -90,7 +91,9 @@ fn read_key(provider: &str) -> std::io::Result<Option<String>> {
     let terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let before = tcgetattr(&terminal)?;
     let mut unseen = before.clone();
-    unseen.local_modes.remove(LocalModes::ECHO);
+    // Ctrl+C ends the line, not the program behind it, which has the crew.
+    unseen.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+    unseen.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
     tcsetattr(&terminal, OptionalActions::Flush, &unseen)?;
     let asked = ask(&terminal, provider);
     tcsetattr(&terminal, OptionalActions::Flush, &before)?;
@@ -104,9 +107,10 @@ fn ask(mut terminal: &File, provider: &str) -> std::io::Result<Option<String>> {
     );
     terminal.write_all(text.as_bytes())?;
     let mut line = Vec::new();
-    let mut reader = BufReader::new(terminal);
-    while !line.ends_with(b"\n") && line.len() <= KEY_BYTES_MAX {
-        if reader.read_until(b'\n', &mut line)? == 0 {
+    let reader = BufReader::new(terminal);
+    for byte in reader.bytes() {
+        line.push(byte?);
+        if line.ends_with(b"\n") || line.ends_with(&[CTRL_C]) || line.len() > KEY_BYTES_MAX {
             break;
         }
     }

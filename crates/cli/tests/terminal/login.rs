@@ -35,6 +35,14 @@ fn a_key_is_typed_unseen_used_at_once_and_forgotten_again() {
     terminal.wait_for("Key for local");
     terminal.send("\r");
     terminal.wait_for("no key was typed; nothing has changed");
+    // So does Ctrl+C; the program goes on.
+    terminal.rest();
+    terminal.send("/login local\r");
+    terminal.wait_for("Key for local");
+    terminal.send("sk-half\x03");
+    terminal.rest();
+    let kept: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(kept["local"]["key"], "sk-typed-unseen");
     terminal.send("/logout local\r");
     terminal.wait_until("the key is gone", |_| {
         let stored: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
